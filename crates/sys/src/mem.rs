@@ -1,0 +1,122 @@
+//! Mappings.
+
+use crate::{Errno, abi, syscall};
+
+/// Page size; x86-64 Linux has only one base page size.
+pub const PAGE: u64 = 4096;
+
+/// Rounds up to a page boundary.
+pub const fn page_up(n: u64) -> u64 {
+    (n + PAGE - 1) & !(PAGE - 1)
+}
+
+/// Rounds down to a page boundary.
+pub const fn page_down(n: u64) -> u64 {
+    n & !(PAGE - 1)
+}
+
+/// Read and write.
+pub const RW: u32 = abi::PROT_READ | abi::PROT_WRITE;
+/// Read, write and execute.
+pub const RWX: u32 = RW | abi::PROT_EXEC;
+
+/// `mmap` as it is.
+///
+/// # Safety
+///
+/// As for the system call: a fixed mapping replaces what was there.
+pub unsafe fn map(addr: u64, len: u64, prot: u32, flags: u32, fd: i32, offset: u64) -> Result<u64, Errno> {
+    // SAFETY: passed on to the caller.
+    unsafe { syscall!(abi::__NR_mmap, addr, len, prot, flags, fd as i64, offset) }
+}
+
+/// A fresh anonymous private mapping anywhere, without swap reservation.
+pub fn map_anywhere(len: u64, prot: u32) -> Result<u64, Errno> {
+    let flags = abi::MAP_PRIVATE | abi::MAP_ANONYMOUS | abi::MAP_NORESERVE;
+    // SAFETY: without MAP_FIXED the kernel picks a free range.
+    unsafe { map(0, len, prot, flags, -1, 0) }
+}
+
+/// A fresh anonymous private mapping at `addr`, or an error when anything is there.
+pub fn map_at(addr: u64, len: u64, prot: u32) -> Result<u64, Errno> {
+    let flags = abi::MAP_PRIVATE | abi::MAP_ANONYMOUS | abi::MAP_NORESERVE | abi::MAP_FIXED_NOREPLACE;
+    // SAFETY: NOREPLACE never replaces a mapping.
+    let got = unsafe { map(addr, len, prot, flags, -1, 0) }?;
+    if got != addr {
+        // SAFETY: the range was just given to us (a kernel that does not know NOREPLACE).
+        let _ = unsafe { unmap(got, len) };
+        return Err(Errno(abi_errno::EEXIST));
+    }
+    Ok(got)
+}
+
+/// Error numbers used here.
+pub mod abi_errno {
+    /// File exists.
+    pub const EEXIST: i32 = 17;
+}
+
+/// `munmap` as it is.
+///
+/// # Safety
+///
+/// Nothing may use the range afterwards.
+pub unsafe fn unmap(addr: u64, len: u64) -> Result<(), Errno> {
+    // SAFETY: passed on to the caller.
+    unsafe { syscall!(abi::__NR_munmap, addr, len) }.map(drop)
+}
+
+/// `mprotect` as it is.
+///
+/// # Safety
+///
+/// Code that relies on the old protection may fault.
+pub unsafe fn protect(addr: u64, len: u64, prot: u32) -> Result<(), Errno> {
+    // SAFETY: passed on to the caller.
+    unsafe { syscall!(abi::__NR_mprotect, addr, len, prot) }.map(drop)
+}
+
+/// Copies guest memory to `to` without faulting; returns how many bytes could be read from the
+/// start. Uses `process_vm_readv` on the own process, which stops at unmapped or unreadable pages.
+pub fn read_guest(pid: i32, addr: u64, to: &mut [u8]) -> usize {
+    let mut done = 0;
+    while done < to.len() {
+        // One page at a time, so that the readable part before a hole is copied.
+        let at = addr.wrapping_add(done as u64);
+        let n = (to.len() - done).min((PAGE - at % PAGE) as usize);
+        let local = [to[done..].as_mut_ptr() as u64, n as u64];
+        let remote = [at, n as u64];
+        // SAFETY: writes only into `to`; a bad remote range is an error, not a fault.
+        let got = unsafe {
+            syscall!(abi::__NR_process_vm_readv, pid, local.as_ptr() as u64, 1, remote.as_ptr() as u64, 1, 0)
+        };
+        match got {
+            Ok(k) if k as usize == n => done += n,
+            Ok(k) => return done + k as usize,
+            Err(_) => return done,
+        }
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_stops_at_a_hole() {
+        let two = map_anywhere(2 * PAGE, RW).unwrap();
+        // SAFETY: the second page belongs to this test alone.
+        unsafe { unmap(two + PAGE, PAGE) }.unwrap();
+        let mut buf = [1u8; 64];
+        assert_eq!(read_guest(std::process::id() as i32, two + PAGE - 10, &mut buf), 10);
+        assert_eq!(buf[..10], [0; 10]);
+        assert_eq!(read_guest(std::process::id() as i32, two, &mut buf), 64);
+    }
+
+    #[test]
+    fn a_taken_place_is_refused() {
+        let at = map_anywhere(PAGE, RW).unwrap();
+        assert!(map_at(at, PAGE, RW).is_err());
+    }
+}
