@@ -77,3 +77,9 @@ pub fn size(fd: i32) -> Result<u64, Errno> {
     unsafe { syscall!(abi::__NR_fstat, fd, &raw mut st) }?;
     Ok(st.st_size as u64)
 }
+
+/// One `pread`; returns the count, 0 at the end of the file.
+pub fn pread_once(fd: i32, to: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    // SAFETY: the kernel writes at most `to.len()` bytes into `to`.
+    unsafe { syscall!(abi::__NR_pread64, fd, to.as_mut_ptr(), to.len(), offset) }.map(|n| n as usize)
+}

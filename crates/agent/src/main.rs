@@ -1,0 +1,126 @@
+//! Entry point of the in-guest agent: a freestanding executable.
+
+#![no_std]
+#![no_main]
+
+use core::arch::naked_asm;
+
+/// Where the kernel starts: the stack pointer is at `argc`.
+///
+/// # Safety
+///
+/// Entered by the kernel only.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _start() -> ! {
+    naked_asm!("mov rdi, rsp", "and rsp, -16", "call {start}", "ud2", start = sym start)
+}
+
+extern "C" fn start(stack: *mut u64) -> ! {
+    // SAFETY: the kernel passed the initial stack; this is the process's first code.
+    unsafe { tallygraph_agent::start(stack) }
+}
+
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo) -> ! {
+    tallygraph_agent::report_panic(info)
+}
+
+/// `memcpy`, which compiled code calls.
+///
+/// # Safety
+///
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, n: usize) -> *mut u8 {
+    // SAFETY: by this function's contract.
+    unsafe {
+        core::arch::asm!("rep movsb", inout("rcx") n => _, inout("rdi") to => _, inout("rsi") from => _,
+            options(nostack, preserves_flags));
+    }
+    to
+}
+
+/// `memmove`, which compiled code calls.
+///
+/// # Safety
+///
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, n: usize) -> *mut u8 {
+    if (to as usize).wrapping_sub(from as usize) >= n {
+        // SAFETY: copying upwards is right when `to` does not lie inside `from`.
+        return unsafe { memcpy(to, from, n) };
+    }
+    // SAFETY: by this function's contract; downwards, with the direction flag restored.
+    unsafe {
+        core::arch::asm!("std", "rep movsb", "cld",
+            inout("rcx") n => _,
+            inout("rdi") to.wrapping_add(n).wrapping_sub(1) => _,
+            inout("rsi") from.wrapping_add(n).wrapping_sub(1) => _,
+            options(nostack));
+    }
+    to
+}
+
+/// `memset`, which compiled code calls.
+///
+/// # Safety
+///
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memset(to: *mut u8, byte: i32, n: usize) -> *mut u8 {
+    // SAFETY: by this function's contract.
+    unsafe {
+        core::arch::asm!("rep stosb", inout("rcx") n => _, inout("rdi") to => _, in("al") byte as u8,
+            options(nostack, preserves_flags));
+    }
+    to
+}
+
+/// `memcmp`, which compiled code calls.
+///
+/// # Safety
+///
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, n: usize) -> i32 {
+    for i in 0..n {
+        // SAFETY: by this function's contract. Volatile, lest this loop become a call to itself.
+        let (x, y) = unsafe { (a.add(i).read_volatile(), b.add(i).read_volatile()) };
+        if x != y {
+            return x as i32 - y as i32;
+        }
+    }
+    0
+}
+
+/// `bcmp`, which compiled code calls.
+///
+/// # Safety
+///
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bcmp(a: *const u8, b: *const u8, n: usize) -> i32 {
+    // SAFETY: by this function's contract.
+    unsafe { memcmp(a, b, n) }
+}
+
+/// `strlen`, which compiled code calls.
+///
+/// # Safety
+///
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn strlen(s: *const u8) -> usize {
+    let mut n = 0;
+    // SAFETY: by this function's contract.
+    while unsafe { s.add(n).read_volatile() } != 0 {
+        n += 1;
+    }
+    n
+}
+
+/// Named by the unwind tables of the precompiled `alloc`; nothing unwinds here.
+#[unsafe(no_mangle)]
+pub extern "C" fn rust_eh_personality() {}

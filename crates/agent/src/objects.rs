@@ -1,0 +1,372 @@
+//! Mapped objects: sections and function boundaries, as far as decisions at run time need them.
+//!
+//! Symbol tables are read from the object's file when code of it is first translated. Names are
+//! kept as they are; the host demangles. Files, lines and inlined functions are the host's alone.
+
+use alloc::vec::Vec;
+use tallygraph_engine::maps::Region;
+use tallygraph_sys::{abi, fd, mem};
+use tallygraph_wire::spool::Section;
+
+/// A symbol that covers code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// First address, svma.
+    pub start: u64,
+    /// Address after the last.
+    pub end: u64,
+    /// Offset of the name in [`Object::names`].
+    name: u32,
+    /// Global before weak before local, for choosing among names of one address.
+    rank: u8,
+}
+
+/// An object at one bias.
+pub struct Object {
+    /// Number in the spool.
+    pub id: u32,
+    /// avma − svma.
+    pub bias: u64,
+    /// Path as mapped.
+    pub path: Vec<u8>,
+    /// Build-id, or empty.
+    pub build_id: Vec<u8>,
+    /// Identity of the file.
+    inode: u64,
+    device: u64,
+    sections: Vec<(u64, u64, Section)>,
+    symbols: Vec<Symbol>,
+    names: Vec<u8>,
+}
+
+/// File contents, mapped for as long as the value lives.
+struct Bytes {
+    at: u64,
+    len: usize,
+    mapped: bool,
+}
+
+impl Bytes {
+    fn open(path: &[u8]) -> Option<Bytes> {
+        let mut with_nul = path.to_vec();
+        with_nul.push(0);
+        let file = fd::open(&with_nul, abi::O_RDONLY, 0).ok()?;
+        let len = fd::size(file).ok()? as usize;
+        // SAFETY: a fresh private mapping.
+        let at = unsafe { mem::map(0, len as u64, abi::PROT_READ, abi::MAP_PRIVATE, file, 0) };
+        fd::close(file);
+        Some(Bytes { at: at.ok()?, len, mapped: true })
+    }
+
+    fn get(&self) -> &[u8] {
+        // SAFETY: mapped, or the vdso's pages, for the life of the value. A file truncated while
+        // mapped would fault; programs do not shrink objects they execute.
+        unsafe { core::slice::from_raw_parts(self.at as *const u8, self.len) }
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        if self.mapped {
+            // SAFETY: made by `open`, nobody keeps a reference.
+            let _ = unsafe { mem::unmap(self.at, self.len as u64) };
+        }
+    }
+}
+
+fn word<const N: usize>(b: &[u8], at: u64) -> Option<[u8; N]> {
+    let at = usize::try_from(at).ok()?;
+    b.get(at..at.checked_add(N)?)?.try_into().ok()
+}
+fn u16_at(b: &[u8], at: u64) -> Option<u64> {
+    Some(u16::from_le_bytes(word(b, at)?) as u64)
+}
+fn u32_at(b: &[u8], at: u64) -> Option<u64> {
+    Some(u32::from_le_bytes(word(b, at)?) as u64)
+}
+fn u64_at(b: &[u8], at: u64) -> Option<u64> {
+    Some(u64::from_le_bytes(word(b, at)?))
+}
+fn c_str(b: &[u8], at: u64) -> &[u8] {
+    let rest = b.get(at as usize..).unwrap_or(&[]);
+    let n = rest.iter().position(|&c| c == 0).unwrap_or(0);
+    &rest[..n]
+}
+
+struct SectionHeader {
+    name: u64,
+    kind: u64,
+    flags: u64,
+    addr: u64,
+    offset: u64,
+    size: u64,
+    link: u64,
+    entsize: u64,
+}
+
+fn section_headers(b: &[u8]) -> Option<(Vec<SectionHeader>, u64)> {
+    let (shoff, shentsize, shnum, shstrndx) =
+        (u64_at(b, 40)?, u16_at(b, 58)?, u16_at(b, 60)?, u16_at(b, 62)?);
+    let mut all = Vec::new();
+    for i in 0..shnum {
+        let at = shoff.checked_add(i * shentsize)?;
+        all.push(SectionHeader {
+            name: u32_at(b, at)?,
+            kind: u32_at(b, at + 4)?,
+            flags: u64_at(b, at + 8)?,
+            addr: u64_at(b, at + 16)?,
+            offset: u64_at(b, at + 24)?,
+            size: u64_at(b, at + 32)?,
+            link: u32_at(b, at + 40)?,
+            entsize: u64_at(b, at + 56)?,
+        });
+    }
+    let strings = all.get(shstrndx as usize).map_or(u64::MAX, |s| s.offset);
+    Some((all, strings))
+}
+
+impl Object {
+    /// Reads what is known of the object mapped in `region`. Something is always returned: an
+    /// object whose file can't be read has neither sections nor symbols.
+    pub fn open(id: u32, region: &Region) -> Object {
+        let mut object = Object {
+            id,
+            bias: region.start.wrapping_sub(region.offset),
+            path: region.path.clone(),
+            build_id: Vec::new(),
+            inode: region.inode,
+            device: region.device,
+            sections: Vec::new(),
+            symbols: Vec::new(),
+            names: Vec::new(),
+        };
+        let file = if region.path == b"[vdso]" {
+            Some(Bytes { at: region.start, len: (region.end - region.start) as usize, mapped: false })
+        } else if region.inode != 0 {
+            Bytes::open(&region.path)
+        } else {
+            None
+        };
+        if let Some(file) = file {
+            let _ = object.read(file.get(), region);
+            object.read_separate_debug_file();
+            object.settle();
+        }
+        object
+    }
+
+    fn read(&mut self, b: &[u8], region: &Region) -> Option<()> {
+        if b.get(..4)? != b"\x7fELF" || *b.get(4)? != 2 {
+            return None;
+        }
+        let (phoff, phentsize, phnum) = (u64_at(b, 32)?, u16_at(b, 54)?, u16_at(b, 56)?);
+        for i in 0..phnum {
+            let p = phoff.checked_add(i * phentsize)?;
+            let (kind, offset, vaddr, filesz) =
+                (u32_at(b, p)?, u64_at(b, p + 8)?, u64_at(b, p + 16)?, u64_at(b, p + 32)?);
+            if kind == 1 && (mem::page_down(offset)..offset.saturating_add(filesz)).contains(&region.offset) {
+                self.bias = region.start.wrapping_sub(vaddr.wrapping_sub(offset).wrapping_add(region.offset));
+            }
+            if kind == 4 {
+                self.read_notes(b.get(offset as usize..(offset.checked_add(filesz)?) as usize)?);
+            }
+        }
+        self.read_sections(b);
+        self.read_symbols(b);
+        Some(())
+    }
+
+    fn read_notes(&mut self, mut notes: &[u8]) {
+        while let (Some(namesz), Some(descsz), Some(kind)) =
+            (u32_at(notes, 0), u32_at(notes, 4), u32_at(notes, 8))
+        {
+            let name_end = 12 + ((namesz + 3) & !3) as usize;
+            let desc_end = name_end + ((descsz + 3) & !3) as usize;
+            if kind == 3
+                && let Some(desc) = notes.get(name_end..name_end + descsz as usize)
+            {
+                self.build_id = desc.to_vec();
+            }
+            match notes.get(desc_end..) {
+                Some(rest) => notes = rest,
+                None => break,
+            }
+        }
+    }
+
+    fn read_sections(&mut self, b: &[u8]) {
+        let Some((headers, strings)) = section_headers(b) else { return };
+        for s in &headers {
+            const ALLOC: u64 = 2;
+            const EXEC: u64 = 4;
+            if s.flags & ALLOC == 0 || s.size == 0 {
+                continue;
+            }
+            let name = c_str(b, strings.saturating_add(s.name));
+            let kind = if name.starts_with(b".plt") {
+                Section::Plt
+            } else if name.starts_with(b".got") {
+                Section::Got
+            } else if s.flags & EXEC != 0 {
+                Section::Text
+            } else if s.kind == 8 {
+                Section::Bss
+            } else {
+                Section::Data
+            };
+            self.sections.push((s.addr, s.addr.saturating_add(s.size), kind));
+        }
+        self.sections.sort_unstable_by_key(|s| s.0);
+    }
+
+    fn read_symbols(&mut self, b: &[u8]) {
+        let Some((headers, _)) = section_headers(b) else { return };
+        for s in headers.iter().filter(|s| matches!(s.kind, 2 | 11) && s.entsize >= 24) {
+            let Some(strings) = headers.get(s.link as usize) else { continue };
+            for i in 0..s.size / s.entsize {
+                let _ = self.read_symbol(b, s.offset.saturating_add(i * s.entsize), strings.offset, &headers);
+            }
+        }
+    }
+
+    fn read_symbol(&mut self, b: &[u8], at: u64, strings: u64, headers: &[SectionHeader]) -> Option<()> {
+        let info = *b.get(at as usize + 4)?;
+        let (name, shndx) = (u32_at(b, at)?, u16_at(b, at + 6)?);
+        let (value, size) = (u64_at(b, at + 8)?, u64_at(b, at + 16)?);
+        let kind = info & 15;
+        // FUNC, IFUNC; NOTYPE labels of assembly code.
+        if !matches!(kind, 0 | 2 | 10) || name == 0 || shndx == 0 {
+            return None;
+        }
+        let section = headers.get(shndx as usize)?;
+        if section.flags & 4 == 0 {
+            return None;
+        }
+        let text = c_str(b, strings.checked_add(name)?);
+        if text.is_empty() {
+            return None;
+        }
+        let start = self.names.len() as u32;
+        self.names.extend_from_slice(text);
+        self.names.push(0);
+        let rank = match info >> 4 {
+            1 => 0,
+            2 => 1,
+            _ => 2,
+        };
+        // Size zero: up to the next symbol or the end of the section; settled when all are known.
+        let end = if size == 0 { 0 } else { value.saturating_add(size) };
+        self.symbols.push(Symbol { start: value, end, name: start, rank });
+        Some(())
+    }
+
+    /// Adds the symbol table of `/usr/lib/debug/.build-id/xx/yyyy.debug`, when it is installed.
+    fn read_separate_debug_file(&mut self) {
+        if self.build_id.len() < 2 {
+            return;
+        }
+        let mut path = b"/usr/lib/debug/.build-id/".to_vec();
+        for (i, byte) in self.build_id.iter().enumerate() {
+            for digit in [byte >> 4, byte & 15] {
+                path.push(b"0123456789abcdef"[digit as usize]);
+            }
+            if i == 0 {
+                path.push(b'/');
+            }
+        }
+        path.extend_from_slice(b".debug");
+        if let Some(file) = Bytes::open(&path)
+            && file.get().get(..4) == Some(b"\x7fELF")
+        {
+            self.read_symbols(file.get());
+        }
+    }
+
+    /// Sorts symbols, gives each address one name, and bounds symbols without a size.
+    fn settle(&mut self) {
+        let Object { names, symbols, .. } = self;
+        let name_of = |s: &Symbol| c_str(names, s.name as u64);
+        symbols.sort_unstable_by(|a, b| {
+            (a.start, a.end == 0, a.rank).cmp(&(b.start, b.end == 0, b.rank)).then_with(|| prefer(name_of(a), name_of(b)))
+        });
+        let mut kept: Vec<Symbol> = Vec::with_capacity(symbols.len());
+        for s in symbols.iter() {
+            match kept.last_mut() {
+                Some(last) if last.start == s.start => last.end = last.end.max(s.end),
+                _ => kept.push(*s),
+            }
+        }
+        for i in 0..kept.len() {
+            let next = kept.get(i + 1).map_or(u64::MAX, |n| n.start);
+            let s = kept[i];
+            let end = if s.end == 0 {
+                let section = self.sections.iter().find(|x| (x.0..x.1).contains(&s.start));
+                section.map_or(s.start + 1, |x| x.1).min(next)
+            } else {
+                s.end.min(next)
+            };
+            kept[i].end = end;
+        }
+        *symbols = kept;
+    }
+
+    /// True when `region` is a mapping of this object at this bias.
+    pub fn is_mapped_in(&self, region: &Region) -> bool {
+        self.inode == region.inode && self.device == region.device && self.path == region.path
+    }
+
+    /// The symbol that covers an svma.
+    pub fn symbol_at(&self, svma: u64) -> Option<&Symbol> {
+        let after = self.symbols.partition_point(|s| s.start <= svma);
+        let s = self.symbols.get(after.checked_sub(1)?)?;
+        (svma < s.end).then_some(s)
+    }
+
+    /// Raw name of a symbol.
+    pub fn name(&self, symbol: &Symbol) -> &[u8] {
+        c_str(&self.names, symbol.name as u64)
+    }
+
+    /// Kind of section at an svma.
+    pub fn section_at(&self, svma: u64) -> Section {
+        let after = self.sections.partition_point(|s| s.0 <= svma);
+        match after.checked_sub(1).map(|i| self.sections[i]) {
+            Some((_, end, kind)) if svma < end => kind,
+            _ => Section::Unknown,
+        }
+    }
+}
+
+/// Which of two names of one address is shown: the one with fewer leading underscores, then the
+/// shorter, then the first in byte order.
+fn prefer(a: &[u8], b: &[u8]) -> core::cmp::Ordering {
+    let underscores = |n: &[u8]| n.iter().take_while(|&&c| c == b'_').count();
+    (underscores(a), a.len(), a).cmp(&(underscores(b), b.len(), b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tallygraph_engine::maps::Maps;
+
+    #[test]
+    fn this_test_finds_itself() {
+        let mut maps = Maps::new();
+        let here = this_test_finds_itself as *const () as u64;
+        let region = maps.exec_region(here).unwrap().clone();
+        let object = Object::open(1, &region);
+        let svma = here - object.bias;
+        let symbol = object.symbol_at(svma).expect("a symbol");
+        let name = String::from_utf8_lossy(object.name(symbol)).into_owned();
+        assert!(name.contains("this_test_finds_itself"), "{name}");
+        assert_eq!(object.section_at(svma), Section::Text);
+        assert!(object.is_mapped_in(&region));
+    }
+
+    #[test]
+    fn names_without_underscores_are_preferred() {
+        let mut names = [&b"__libc_malloc"[..], b"malloc", b"_x", b"malloc_alias"];
+        names.sort_by(|a, b| prefer(a, b));
+        assert_eq!(names[0], b"malloc");
+    }
+}

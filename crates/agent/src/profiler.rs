@@ -1,0 +1,220 @@
+//! The profiler as a tool of the engine: gives addresses objects and functions, and counters a home
+//! in the spool.
+
+use crate::objects::Object;
+use crate::spool::Spool;
+use alloc::vec::Vec;
+use tallygraph_callgraph::hash::Map;
+use tallygraph_callgraph::{BlockId, Context, CtxId, Edge, EdgeId, FnId, Place, Sink};
+use tallygraph_engine::block::Decoded;
+use tallygraph_engine::maps::Region;
+use tallygraph_engine::tool::{BlockIds, NewBlock, Tool};
+use tallygraph_wire::spool::{self as wire, Record, Section, block_flags};
+
+/// The tool.
+pub struct Profiler {
+    /// Where everything is recorded.
+    pub spool: Spool,
+    counts: bool,
+    skip_plt: bool,
+    objects: Vec<Object>,
+    /// Index in `objects` of the object last asked for.
+    last: usize,
+    functions: Map<(u32, u64), FnId>,
+    resolvers: Vec<FnId>,
+    blocks: u32,
+    lengths: Vec<u8>,
+    runs: Vec<u8>,
+    extra: Vec<u8>,
+}
+
+impl Profiler {
+    /// A profiler that counts (or only runs) and records into `spool`.
+    pub fn new(spool: Spool, counts: bool, skip_plt: bool) -> Self {
+        Profiler {
+            spool,
+            counts,
+            skip_plt,
+            objects: Vec::new(),
+            last: usize::MAX,
+            functions: Map::default(),
+            resolvers: Vec::new(),
+            blocks: 0,
+            lengths: Vec::new(),
+            runs: Vec::new(),
+            extra: Vec::new(),
+        }
+    }
+
+    /// The object mapped in a region; anonymous code belongs to none.
+    fn object(&mut self, region: &Region) -> Option<usize> {
+        if region.inode == 0 && region.path != b"[vdso]" {
+            return None;
+        }
+        let known = |o: &Object| o.is_mapped_in(region);
+        if self.objects.get(self.last).is_some_and(known) {
+            return Some(self.last);
+        }
+        // The latest first: a file mapped again is the newer object.
+        if let Some(i) = self.objects.iter().rposition(known) {
+            self.last = i;
+            return Some(i);
+        }
+        let object = Object::open(self.objects.len() as u32 + 1, region);
+        self.spool.append(&Record::Object {
+            id: object.id,
+            bias: object.bias,
+            start: region.start,
+            end: region.end,
+            path: &object.path,
+            build_id: &object.build_id,
+        });
+        self.objects.push(object);
+        self.last = self.objects.len() - 1;
+        Some(self.last)
+    }
+}
+
+impl Sink for Profiler {
+    fn context(&mut self, id: CtxId, c: &Context) {
+        self.spool.append(&Record::Context {
+            id: id.0,
+            function: c.function.0,
+            level: c.level,
+            caller: c.caller.0,
+            site_block: if c.skipped { c.site.0 } else { 0 },
+        });
+    }
+
+    fn edge(&mut self, id: EdgeId, e: &Edge) {
+        self.spool.append(&Record::Edge(wire::Edge {
+            id: id.0,
+            from_block: e.from.0,
+            to_context: e.to.0,
+            to_object: e.to_object,
+            to_addr: e.to_addr,
+            count: e.count,
+            inclusive: e.inclusive,
+        }));
+    }
+
+    fn counter(&mut self) -> u32 {
+        self.spool.counters(1)
+    }
+
+    fn inclusive_counters(&mut self) -> u32 {
+        self.spool.counters(1)
+    }
+}
+
+impl Tool for Profiler {
+    fn counts(&self) -> bool {
+        self.counts
+    }
+
+    fn place(&mut self, addr: u64, region: &Region) -> Place {
+        let Some(i) = self.object(region) else {
+            return Place { object: 0, section: Section::Unknown as u8, entry: false, skip: false };
+        };
+        let object = &self.objects[i];
+        let svma = addr.wrapping_sub(object.bias);
+        let section = object.section_at(svma);
+        Place {
+            object: object.id,
+            section: section as u8,
+            entry: object.symbol_at(svma).is_some_and(|s| s.start == svma),
+            skip: self.skip_plt && section == Section::Plt,
+        }
+    }
+
+    fn function(&mut self, addr: u64, region: &Region) -> FnId {
+        let (object, start, size, section, name) = match self.object(region) {
+            None => (0, addr, 0, Section::Unknown, &b""[..]),
+            Some(i) => {
+                let o = &self.objects[i];
+                let svma = addr.wrapping_sub(o.bias);
+                match o.symbol_at(svma) {
+                    Some(s) => (o.id, s.start, s.end - s.start, o.section_at(s.start), o.name(s)),
+                    None => (o.id, svma, 0, o.section_at(svma), &b""[..]),
+                }
+            }
+        };
+        if let Some(&id) = self.functions.get(&(object, start)) {
+            return id;
+        }
+        let id = FnId(self.functions.len() as u32 + 1);
+        self.functions.insert((object, start), id);
+        if name.starts_with(b"_dl_runtime_resolve") {
+            self.resolvers.push(id);
+        }
+        self.spool.append(&Record::Function { id: id.0, object, start, size, section, name });
+        id
+    }
+
+    fn same_function(&mut self, a: u64, b: u64) -> bool {
+        // Both addresses were just asked for, so their object is the last one or not the same.
+        let Some(object) = self.objects.get(self.last) else { return a >> 20 == b >> 20 };
+        let (a, b) = (a.wrapping_sub(object.bias), b.wrapping_sub(object.bias));
+        match (object.symbol_at(a), object.symbol_at(b)) {
+            (Some(x), Some(y)) => x.start == y.start,
+            (None, None) => a.abs_diff(b) < 1 << 20,
+            _ => false,
+        }
+    }
+
+    fn pops_on_jump(&self, function: FnId) -> bool {
+        self.resolvers.contains(&function)
+    }
+
+    fn block(&mut self, b: &NewBlock) -> BlockIds {
+        self.blocks += 1;
+        let block = BlockId(self.blocks);
+        if !self.counts {
+            return BlockIds { block, counter: 0, repeated: Vec::new() };
+        }
+        let counter = self.spool.counters(1);
+        self.lengths.clear();
+        self.runs.clear();
+        self.extra.clear();
+        let mut expected = b.insns[0].pc;
+        for Decoded { pc, insn, .. } in b.insns {
+            let mut length = insn.len;
+            if *pc != expected {
+                length |= 0x80;
+                self.runs.extend_from_slice(&pc.to_le_bytes());
+            }
+            self.lengths.push(length);
+            expected = pc + insn.len as u64;
+        }
+        let mut repeated = Vec::new();
+        for &i in b.repeated {
+            let counter = self.spool.counters(1);
+            self.extra.extend_from_slice(&(i as u32).to_le_bytes());
+            self.extra.extend_from_slice(&counter.to_le_bytes());
+            repeated.push(counter);
+        }
+        let mut flags = 0;
+        if b.conditional {
+            flags |= block_flags::COND;
+        }
+        self.spool.append(&Record::Block(wire::Block {
+            id: block.0,
+            context: b.context.0,
+            object: b.place.object,
+            addr: b.insns[0].pc,
+            counter,
+            sim_base: 0,
+            events: 0,
+            flags,
+            lengths: &self.lengths,
+            runs: &self.runs,
+            extra: &self.extra,
+        }));
+        BlockIds { block, counter, repeated }
+    }
+
+    fn forget(&mut self, start: u64, len: u64) {
+        let _ = (start, len);
+        self.last = usize::MAX;
+    }
+}

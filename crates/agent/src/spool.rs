@@ -1,0 +1,159 @@
+//! The agent's side of the spool: a log of records and the threads' counters.
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+use tallygraph_engine::layout::{COUNTERS_OFFSET, TOTAL_COUNTER};
+use tallygraph_sys::mem::{self, RW};
+use tallygraph_sys::{Errno, abi, fd, syscall};
+use tallygraph_wire::spool::{
+    ARENA_STRIDE, ARENAS_OFFSET, BASELINE_OFFSET, HEADER_SIZE, Header, MAGIC, Record, State,
+};
+
+/// Largest record log.
+const LOG_SIZE: u64 = 0x8000_0000;
+
+/// The spool of this process.
+pub struct Spool {
+    file: i32,
+    base: u64,
+    path: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+fn decimal(mut n: u64, out: &mut Vec<u8>) {
+    let start = out.len();
+    loop {
+        out.push(b'0' + (n % 10) as u8);
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    out[start..].reverse();
+}
+
+/// Start time of a process, field 22 of its `stat` file; 0 when it can't be read.
+fn start_time() -> u64 {
+    let Ok(file) = fd::open(b"/proc/self/stat\0", abi::O_RDONLY, 0) else { return 0 };
+    let mut buf = [0u8; 1024];
+    let n = fd::pread(file, &mut buf, 0).unwrap_or(0);
+    fd::close(file);
+    // The name in parentheses may hold anything: count fields after the last ')'.
+    let Some(at) = buf[..n].iter().rposition(|&b| b == b')') else { return 0 };
+    let field = buf[at + 1..n].split(|&b| b == b' ').nth(20);
+    field.and_then(|f| core::str::from_utf8(f).ok()).and_then(|f| f.parse().ok()).unwrap_or(0)
+}
+
+impl Spool {
+    /// Creates `DIR/PID.spool`.
+    pub fn create(dir: &[u8], pid: u32, parent: u32) -> Result<Spool, Errno> {
+        let mut path = dir.to_vec();
+        path.push(b'/');
+        decimal(pid as u64, &mut path);
+        path.extend_from_slice(b".spool\0");
+        let flags = abi::O_RDWR | abi::O_CREAT | abi::O_EXCL | abi::O_NOFOLLOW;
+        let file = match fd::open(&path, flags, 0o600) {
+            Err(Errno(17)) => {
+                // Left by an earlier process of this number.
+                // SAFETY: the path is NUL-terminated and in our own directory.
+                let _ = unsafe { syscall!(abi::__NR_unlink, path.as_ptr()) };
+                fd::open(&path, flags, 0o600)?
+            }
+            other => other?,
+        };
+        let file = fd::make_private(file)?;
+        // SAFETY: changes the size of our own file.
+        unsafe { syscall!(abi::__NR_ftruncate, file, ARENAS_OFFSET) }?;
+        // SAFETY: a fresh mapping.
+        let base = unsafe { mem::map(0, HEADER_SIZE + LOG_SIZE, RW, abi::MAP_SHARED | abi::MAP_NORESERVE, file, 0) }?;
+        let spool = Spool { file, base, path, scratch: Vec::new() };
+        // SAFETY: the header's page is mapped, zeroed, and not shared yet.
+        let header = unsafe { &mut *(base as *mut Header) };
+        header.magic = MAGIC;
+        header.version = tallygraph_wire::VERSION;
+        header.pid = pid;
+        header.parent = parent;
+        header.start_time = start_time();
+        // Counter 0 means none, counter 1 is the running total.
+        header.counters_used.store(TOTAL_COUNTER + 1, Ordering::Relaxed);
+        header.total_counter.store(TOTAL_COUNTER, Ordering::Relaxed);
+        Ok(spool)
+    }
+
+    /// The header.
+    pub fn header(&self) -> &Header {
+        // SAFETY: mapped for the life of the spool; all fields that change are atomic.
+        unsafe { &*(self.base as *const Header) }
+    }
+
+    /// Path, NUL-terminated.
+    pub fn path(&self) -> &[u8] {
+        &self.path
+    }
+
+    /// The descriptor.
+    pub fn file(&self) -> i32 {
+        self.file
+    }
+
+    /// Appends a record.
+    pub fn append(&mut self, record: &Record) {
+        self.scratch.clear();
+        record.encode(&mut self.scratch);
+        let used = self.header().records_used.load(Ordering::Relaxed);
+        if used + self.scratch.len() as u64 > LOG_SIZE {
+            tallygraph_sys::die(2, b"tallygraph: the record log is full (2 GiB)\n");
+        }
+        let at = self.base + HEADER_SIZE + used;
+        // SAFETY: inside the mapped log, after all whole records.
+        unsafe { core::ptr::copy_nonoverlapping(self.scratch.as_ptr(), at as *mut u8, self.scratch.len()) };
+        self.header().records_used.store(used + self.scratch.len() as u64, Ordering::Release);
+    }
+
+    /// Hands out `n` counters in a row; gives the first.
+    pub fn counters(&mut self, n: u32) -> u32 {
+        let first = self.header().counters_used.load(Ordering::Relaxed);
+        if first + n >= tallygraph_wire::spool::MAX_COUNTERS {
+            tallygraph_sys::die(2, b"tallygraph: out of counters\n");
+        }
+        self.header().counters_used.store(first + n, Ordering::Relaxed);
+        first
+    }
+
+    /// Takes a fresh arena slot.
+    pub fn arena(&mut self) -> Result<u32, Errno> {
+        let slot = self.header().arenas_used.load(Ordering::Relaxed);
+        let size = ARENAS_OFFSET + (slot as u64 + 1) * ARENA_STRIDE;
+        // SAFETY: changes the size of our own file.
+        unsafe { syscall!(abi::__NR_ftruncate, self.file, size) }?;
+        self.header().arenas_used.store(slot + 1, Ordering::Relaxed);
+        Ok(slot)
+    }
+
+    /// Maps an arena's counters at `gs` + [`COUNTERS_OFFSET`], over what is reserved there.
+    pub fn map_arena(&self, slot: u32, thread_block: u64) -> Result<(), Errno> {
+        let at = thread_block + COUNTERS_OFFSET as u64;
+        let offset = ARENAS_OFFSET + slot as u64 * ARENA_STRIDE;
+        let flags = abi::MAP_SHARED | abi::MAP_FIXED | abi::MAP_NORESERVE;
+        // SAFETY: the range is reserved as part of the thread block.
+        unsafe { mem::map(at, BASELINE_OFFSET, RW, flags, self.file, offset) }.map(drop)
+    }
+
+    /// Says that the guest has ended.
+    pub fn finish(&self) {
+        self.header().state.store(State::Ended as u32, Ordering::Release);
+    }
+
+    /// Sum of a counter over all arenas.
+    pub fn sum(&self, counter: u32) -> u64 {
+        let arenas = self.header().arenas_used.load(Ordering::Relaxed);
+        (0..arenas as u64)
+            .map(|slot| {
+                let mut bytes = [0u8; 8];
+                let at = ARENAS_OFFSET + slot * ARENA_STRIDE + counter as u64 * 8;
+                let _ = fd::pread(self.file, &mut bytes, at);
+                u64::from_le_bytes(bytes)
+            })
+            .fold(0, u64::wrapping_add)
+    }
+}

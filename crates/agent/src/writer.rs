@@ -1,0 +1,96 @@
+//! Starts the host side to write a profile from the spool, and waits for it.
+
+use crate::runtime::access;
+use crate::log;
+use alloc::vec::Vec;
+use tallygraph_sys::{Errno, abi, syscall};
+use tallygraph_wire::config::Text;
+
+const CLONE_VM: u64 = 0x100;
+const CLONE_VFORK: u64 = 0x4000;
+const WALL: u64 = 0x4000_0000;
+
+/// Runs a program and waits for it. The child is no child the guest could see: it sends no signal
+/// when it ends and is waited for here.
+///
+/// # Safety
+///
+/// `path`, `argv` and `envp` are NUL-terminated as for `execve`.
+pub unsafe fn run_host(path: *const u8, argv: *const u64, envp: *const u64) -> Result<i32, Errno> {
+    let pid: u64;
+    // SAFETY: the child shares our memory and stack until it executes, and writes neither; the
+    // parent is suspended meanwhile (CLONE_VFORK).
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "mov rdi, {path}",
+            "mov rsi, {argv}",
+            "mov rdx, {envp}",
+            "mov eax, 59",
+            "syscall",
+            "mov edi, 127",
+            "mov eax, 60",
+            "syscall",
+            "2:",
+            path = in(reg) path, argv = in(reg) argv, envp = in(reg) envp,
+            inlateout("rax") abi::__NR_clone as u64 => pid,
+            in("rdi") CLONE_VM | CLONE_VFORK,
+            in("rsi") 0u64, in("rdx") 0u64, in("r10") 0u64, in("r8") 0u64,
+            out("rcx") _, out("r11") _,
+        );
+    }
+    let pid = tallygraph_sys::result(pid)?;
+    let mut status = 0i32;
+    loop {
+        // SAFETY: the kernel writes one integer.
+        match unsafe { syscall!(abi::__NR_wait4, pid, &raw mut status, WALL, 0) } {
+            Ok(_) => return Ok(status),
+            Err(Errno(4)) => continue,
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+fn c_strings(words: &[Vec<u8>]) -> (Vec<Vec<u8>>, Vec<u64>) {
+    let strings: Vec<Vec<u8>> = words
+        .iter()
+        .map(|w| {
+            let mut s = w.clone();
+            s.push(0);
+            s
+        })
+        .collect();
+    let mut pointers: Vec<u64> = strings.iter().map(|s| s.as_ptr() as u64).collect();
+    pointers.push(0);
+    (strings, pointers)
+}
+
+/// Runs the writer with these words after `__write --spool=PATH`.
+fn run_writer(words: &[&[u8]]) {
+    let (host, mut args) = {
+        let rt = access();
+        let spool = &rt.engine.tool.spool;
+        let mut at = b"--spool=".to_vec();
+        at.extend_from_slice(&spool.path()[..spool.path().len() - 1]);
+        (rt.config.text(Text::HostPath).unwrap_or(b"").to_vec(), alloc::vec![b"tallygraph".to_vec(), b"__write".to_vec(), at])
+    };
+    args.extend(words.iter().map(|w| w.to_vec()));
+    let (_strings, argv) = c_strings(&args);
+    let envp = [0u64];
+    let mut path = host;
+    path.push(0);
+    // SAFETY: the vectors end in 0 and outlive the call.
+    match unsafe { run_host(path.as_ptr(), argv.as_ptr(), envp.as_ptr()) } {
+        Ok(0) => {}
+        Ok(status) => log!("tallygraph: the profile could not be written (status {status:#x}); try 'tallygraph recover'"),
+        Err(e) => log!("tallygraph: the writer could not be started ({e:?}); try 'tallygraph recover'"),
+    }
+}
+
+/// Writes the last part at the end of the guest.
+pub fn final_dump() {
+    access().engine.tool.spool.finish();
+    run_writer(&[b"--final"]);
+}

@@ -1,0 +1,170 @@
+//! Basic blocks: guest bytes to decoded instructions.
+
+use crate::maps::{Maps, readable};
+use alloc::vec::Vec;
+use tallygraph_x64::{DecodeError, Flags, Insn, Kind};
+
+/// Longest block in instructions.
+pub const MAX_INSNS: usize = 96;
+/// How many direct jumps a block may go over.
+const MAX_RUNS: usize = 4;
+
+/// `rol $3,%rdi; rol $13,%rdi; rol $61,%rdi; rol $51,%rdi`: the mark before a client request.
+pub const REQUEST_PREAMBLE: [u8; 16] =
+    [0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d, 0x48, 0xc1, 0xc7, 0x3d, 0x48, 0xc1, 0xc7, 0x33];
+/// `xchg %rbx,%rbx`: the request itself.
+pub const REQUEST: [u8; 3] = [0x48, 0x87, 0xdb];
+
+/// One decoded instruction.
+#[derive(Clone, Copy)]
+pub struct Decoded {
+    /// Guest address.
+    pub pc: u64,
+    /// Facts.
+    pub insn: Insn,
+    /// Its bytes; `insn.len` of them count.
+    pub bytes: [u8; 16],
+}
+
+impl Decoded {
+    /// Guest address after the instruction.
+    pub fn next(&self) -> u64 {
+        self.pc + self.insn.len as u64
+    }
+}
+
+/// How a block ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// In its last instruction, a transfer of control.
+    Transfer,
+    /// Before the next instruction: limit reached, page border, undecodable instruction.
+    FallThrough,
+    /// In a client request; the preamble's instructions are part of the block.
+    Request,
+}
+
+/// Why no block starts at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoBlock {
+    /// Not executable or not mapped.
+    NotExecutable,
+    /// The first instruction can't be decoded.
+    Undecodable,
+}
+
+fn decode_at(maps: &mut Maps, pc: u64) -> Result<Decoded, NoBlock> {
+    let region = maps.exec_region(pc).ok_or(NoBlock::NotExecutable)?;
+    let code = readable(region, pc);
+    let mut bytes = [0u8; 16];
+    let have = code.len().min(16);
+    bytes[..have].copy_from_slice(&code[..have]);
+    match tallygraph_x64::decode(&bytes[..have.min(15)]) {
+        Ok(insn) => Ok(Decoded { pc, insn, bytes }),
+        Err(DecodeError::Truncated) if have < 15 => {
+            // The instruction may go on in the next mapping.
+            let end = pc + have as u64;
+            let region = maps.exec_region(end).ok_or(NoBlock::NotExecutable)?;
+            let more = readable(region, end);
+            let n = more.len().min(15 - have);
+            bytes[have..have + n].copy_from_slice(&more[..n]);
+            match tallygraph_x64::decode(&bytes[..have + n]) {
+                Ok(insn) => Ok(Decoded { pc, insn, bytes }),
+                Err(DecodeError::Truncated) => Err(NoBlock::NotExecutable),
+                Err(_) => Err(NoBlock::Undecodable),
+            }
+        }
+        Err(DecodeError::Truncated) => Err(NoBlock::NotExecutable),
+        Err(_) => Err(NoBlock::Undecodable),
+    }
+}
+
+/// Decodes the block at `pc` into `out`. `inline_jump` says whether a direct jump from the first to
+/// the second address may be followed inside the block.
+pub fn decode(
+    maps: &mut Maps,
+    pc: u64,
+    limit: usize,
+    out: &mut Vec<Decoded>,
+    mut inline_jump: impl FnMut(&mut Maps, u64, u64) -> bool,
+) -> Result<End, NoBlock> {
+    out.clear();
+    let (mut at, mut runs) = (pc, 1);
+    loop {
+        let d = match decode_at(maps, at) {
+            Ok(d) => d,
+            Err(e) if out.is_empty() => return Err(e),
+            Err(_) => return Ok(End::FallThrough),
+        };
+        if d.bytes[..4] == REQUEST_PREAMBLE[..4] && is_request(maps, at) {
+            if !out.is_empty() {
+                return Ok(End::FallThrough);
+            }
+            for _ in 0..5 {
+                let d = decode_at(maps, at)?;
+                at = d.next();
+                out.push(d);
+            }
+            return Ok(End::Request);
+        }
+        out.push(d);
+        match d.insn.kind {
+            Kind::Jmp if out.len() < limit && runs < MAX_RUNS => {
+                let target = d.insn.target(d.pc);
+                if out.iter().any(|o| o.pc == target) || !inline_jump(maps, d.pc, target) {
+                    return Ok(End::Transfer);
+                }
+                runs += 1;
+                at = target;
+            }
+            _ if d.insn.ends_block() => return Ok(End::Transfer),
+            _ => {
+                at = d.next();
+                if out.len() >= limit {
+                    return Ok(End::FallThrough);
+                }
+            }
+        }
+    }
+}
+
+fn is_request(maps: &mut Maps, pc: u64) -> bool {
+    let Some(region) = maps.exec_region(pc) else { return false };
+    let code = readable(region, pc);
+    code.len() >= 19 && code[..16] == REQUEST_PREAMBLE && code[16..19] == REQUEST
+}
+
+/// True when every arithmetic flag is overwritten at `pc` before anything reads it, as far as
+/// straight-line code and direct transfers tell.
+pub fn flags_dead_at(maps: &mut Maps, pc: u64) -> bool {
+    let mut open = Flags::ALL_ARITH;
+    let mut at = pc;
+    for _ in 0..24 {
+        let Ok(d) = decode_at(maps, at) else { return false };
+        let insn = &d.insn;
+        if insn.flags_read.intersects(open) {
+            return false;
+        }
+        open = open.without(insn.flags_written);
+        if open.is_empty() {
+            return true;
+        }
+        at = match insn.kind {
+            Kind::Jmp | Kind::Call => insn.target(at),
+            _ if insn.ends_block() => return false,
+            _ => d.next(),
+        };
+    }
+    false
+}
+
+/// For each instruction, whether all arithmetic flags are dead before it.
+pub fn flags_dead(insns: &[Decoded]) -> impl Fn(usize) -> bool {
+    let mut dead = [false; MAX_INSNS + 8];
+    let mut live = Flags::ALL_ARITH;
+    for (i, d) in insns.iter().enumerate().rev() {
+        live = live.without(d.insn.flags_written).union(d.insn.flags_read.arith());
+        dead[i] = live.is_empty();
+    }
+    move |i| dead[i]
+}

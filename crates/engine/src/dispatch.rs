@@ -1,0 +1,387 @@
+//! The engine's side of leaving the code cache: resolve the exit, link it, say where to go on.
+
+use crate::block::{NoBlock, flags_dead_at};
+use crate::engine::Engine;
+use crate::exit::{CallSite, Exit, ExitKind, special};
+use crate::thread::{ThreadState, reg};
+use crate::tool::Tool;
+use tallygraph_callgraph::hash::Map;
+use tallygraph_callgraph::shadow_stack::Effects;
+use tallygraph_callgraph::{
+    BlockId, CtxId, EdgeId, Entry, EntryInfo, EntryKind, FnId, Graph, ReturnOutcome, Stack, Transfer,
+};
+
+/// What to do after an exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Resume at this code cache address.
+    Resume(u64),
+    /// Perform the system call in the guest's registers, then go on at `next` in `context`.
+    Syscall {
+        /// Guest address after the instruction.
+        next: u64,
+        /// Context of the block.
+        context: CtxId,
+    },
+    /// Answer the client request, then go on.
+    Request {
+        /// Guest address after the request.
+        next: u64,
+        /// Context of the block.
+        context: CtxId,
+    },
+    /// No code can be run at this guest address: the guest gets what the hardware would raise.
+    Fault {
+        /// Guest address.
+        pc: u64,
+        /// Why.
+        why: NoBlock,
+    },
+    /// An instruction that can't be copied.
+    Unsupported {
+        /// Guest address.
+        pc: u64,
+    },
+}
+
+/// Counters and active counts of the current thread, for the shadow stack's rules.
+struct ThreadEffects<'e> {
+    state: *mut ThreadState,
+    continuations: &'e Map<u64, EntryInfo>,
+    graph: &'e Graph,
+    counts: bool,
+}
+
+/// The entry below all others: no return reaches it.
+pub const BOTTOM: EntryInfo = EntryInfo {
+    kind: EntryKind::Marker,
+    edge: EdgeId::NONE,
+    active: FnId::NONE,
+    active_before: 0,
+    caller: CtxId::NONE,
+};
+
+impl Effects for ThreadEffects<'_> {
+    fn info(&self, entry: &Entry) -> EntryInfo {
+        self.continuations.get(&entry.continuation).copied().unwrap_or(BOTTOM)
+    }
+
+    fn add_inclusive(&mut self, edge: EdgeId, entry: &Entry) {
+        if !self.counts {
+            return;
+        }
+        let counter = self.graph.edge(edge).inclusive;
+        // SAFETY: the state is the running thread's block; counters come from the tool.
+        unsafe {
+            let total = *(*self.state).counter(crate::layout::TOTAL_COUNTER);
+            let inclusive = (*self.state).counter(counter);
+            *inclusive = inclusive.wrapping_add(total.wrapping_sub(entry.total));
+        }
+    }
+
+    fn set_active(&mut self, function: FnId, count: u32) {
+        // SAFETY: as above; variants with larger functions carry none.
+        unsafe { *(*self.state).active(function.0) = count }
+    }
+}
+
+impl<T: Tool> Engine<T> {
+    /// Runs `f` on a thread's shadow stack.
+    fn with_stack<R>(
+        &mut self,
+        state: &mut ThreadState,
+        f: impl FnOnce(&mut Stack, &mut ThreadEffects) -> R,
+    ) -> R {
+        let size = size_of::<Entry>() as u64;
+        // The lowest entry is the bottom marker.
+        let depth = ((state.shadow_top - state.shadow_base) / size + 1) as usize;
+        let room = ((state.shadow_end - state.shadow_base) / size) as usize;
+        // SAFETY: the shadow stack is mapped from base to end and belongs to this thread, which is
+        // in the engine.
+        let entries = unsafe { core::slice::from_raw_parts_mut(state.shadow_base as *mut Entry, room) };
+        let mut stack = Stack::new(entries, depth);
+        let mut fx = ThreadEffects {
+            state,
+            continuations: &self.continuations,
+            graph: &self.graph,
+            counts: self.tool.counts(),
+        };
+        let result = f(&mut stack, &mut fx);
+        let top = stack.depth() - 1;
+        state.shadow_top = state.shadow_base + top as u64 * size;
+        result
+    }
+
+    /// Resolves the exit through which a thread left the code cache.
+    pub fn on_exit(&mut self, state: &mut ThreadState) -> Next {
+        self.stats.exits += 1;
+        let id = state.exit_id;
+        // Everything that refers to code is read before a flush.
+        let lookup = (id == special::LOOKUP).then(|| (state.ibl_key, *self.exit(state.ibl_key)));
+        let exit = (id >= special::FIRST).then(|| *self.exit(id));
+        if self.options.flush_always || self.cache.is_full() {
+            self.flush_all(&mut [state]);
+            return self.resolve(state, id, exit, lookup, false);
+        }
+        self.resolve(state, id, exit, lookup, true)
+    }
+
+    fn resolve(
+        &mut self,
+        state: &mut ThreadState,
+        id: u32,
+        exit: Option<Exit>,
+        lookup: Option<(u32, Exit)>,
+        link: bool,
+    ) -> Next {
+        if let Some((key, exit)) = lookup {
+            self.stats.lookups += 1;
+            return self.indirect(state, key, exit, link);
+        }
+        let Some(exit) = exit else { return self.on_return(state) };
+        match exit.kind {
+            ExitKind::Direct => self.direct(state, id, exit, link),
+            ExitKind::Linked(context) => {
+                let pc = exit.target;
+                match self.fragment_for(pc, context) {
+                    Ok(f) => {
+                        let entry = self.entry_of(f);
+                        if link {
+                            self.link(id, entry);
+                        }
+                        Next::Resume(entry)
+                    }
+                    Err(why) => Next::Fault { pc, why },
+                }
+            }
+            ExitKind::CallLevel(site) => self.call_level(id, site, exit.fragment, link),
+            ExitKind::Syscall => Next::Syscall { next: exit.target, context: self.context_of(exit.fragment) },
+            ExitKind::ClientRequest => {
+                Next::Request { next: exit.target, context: self.context_of(exit.fragment) }
+            }
+            ExitKind::Unsupported => Next::Unsupported { pc: exit.target },
+            ExitKind::LazyContinuation => self.on_return(state),
+            ExitKind::IndirectJump | ExitKind::IndirectCall { .. } => unreachable!("keys have no stubs"),
+        }
+    }
+
+    fn context_of(&self, fragment: u32) -> CtxId {
+        self.fragments[fragment as usize].context
+    }
+
+    /// Goes on at a guest address in a context.
+    pub fn resume_at(&mut self, pc: u64, context: CtxId) -> Next {
+        match self.fragment_for(pc, context) {
+            Ok(f) => Next::Resume(self.entry_of(f)),
+            Err(why) => Next::Fault { pc, why },
+        }
+    }
+
+    /// Pops frames that the stack pointer has left.
+    fn unwind(&mut self, state: &mut ThreadState) -> Option<CtxId> {
+        let sp = state.regs.gpr[reg::RSP];
+        self.with_stack(state, |stack, fx| stack.unwind(sp, fx))
+    }
+
+    fn direct(&mut self, state: &mut ThreadState, id: u32, exit: Exit, link: bool) -> Next {
+        let pc = exit.target;
+        if let Some(context) = self.unwind(state) {
+            return self.resume_at(pc, context);
+        }
+        let from = &self.fragments[exit.fragment as usize];
+        let (context, block, place) = (from.context, from.block, from.place);
+        let Some(to) = self.place_of(pc) else { return Next::Fault { pc, why: NoBlock::NotExecutable } };
+        if Graph::jump(&place, &to) == Transfer::Stay {
+            return match self.fragment_for(pc, context) {
+                Ok(f) => {
+                    let entry = self.entry_of(f);
+                    if link {
+                        self.link(id, entry);
+                    }
+                    Next::Resume(entry)
+                }
+                Err(why) => Next::Fault { pc, why },
+            };
+        }
+        let site = self.jump_site(context, block, pc);
+        match self.thunk(&site, exit.fragment) {
+            Some((plain, _)) => {
+                if link {
+                    self.link(id, plain);
+                }
+                Next::Resume(plain)
+            }
+            None => Next::Fault { pc, why: NoBlock::NotExecutable },
+        }
+    }
+
+    /// A jump that counts as a call.
+    fn jump_site(&mut self, caller: CtxId, site: BlockId, to_addr: u64) -> CallSite {
+        let function = self.function_of(to_addr);
+        let (level, _) = self.graph.first_level(caller, function);
+        let keep_flags = !flags_dead_at(&mut self.maps, to_addr);
+        CallSite { caller, site, function, to_addr, level, return_to: None, keep_flags }
+    }
+
+    fn call_level(&mut self, id: u32, site: CallSite, fragment: u32, link: bool) -> Next {
+        let mut site = site;
+        if site.function.is_none() {
+            // The target was not mapped when the call was translated.
+            site.function = self.function_of(site.to_addr);
+            site.level = self.graph.first_level(site.caller, site.function).0;
+        }
+        match self.thunk(&site, fragment) {
+            Some((plain, spilled)) => {
+                if link && self.exit(id).field != 0 {
+                    let known = site.level > 1 || !matches!(self.exit(id).kind, ExitKind::CallLevel(s) if s.function.is_none());
+                    self.link(id, if known { spilled } else { plain });
+                }
+                Next::Resume(plain)
+            }
+            None => Next::Fault { pc: site.to_addr, why: NoBlock::NotExecutable },
+        }
+    }
+
+    fn indirect(&mut self, state: &mut ThreadState, key: u32, exit: Exit, link: bool) -> Next {
+        let pc = state.ibl_target;
+        let from = &self.fragments[exit.fragment as usize];
+        let context = from.context;
+        if matches!(exit.kind, ExitKind::IndirectJump) {
+            if let Some(context) = self.unwind(state) {
+                return self.resume_at(pc, context);
+            }
+            let function = self.graph.context(context).function;
+            if self.tool.pops_on_jump(function) && !self.graph.context(context).skipped {
+                return self.leave_resolver(state, pc, exit.fragment);
+            }
+        }
+        if !link {
+            // The stub would belong to code that is gone: do the same without one.
+            return self.indirect_unlinked(exit, pc);
+        }
+        match self.lookup_stub(key, pc) {
+            Ok(stub) => Next::Resume(stub),
+            Err(why) => Next::Fault { pc, why },
+        }
+    }
+
+    fn indirect_unlinked(&mut self, exit: Exit, pc: u64) -> Next {
+        let from = &self.fragments[exit.fragment as usize];
+        let (context, block, place) = (from.context, from.block, from.place);
+        let Some(to) = self.place_of(pc) else {
+            return Next::Fault { pc, why: NoBlock::NotExecutable };
+        };
+        let return_to = match exit.kind {
+            ExitKind::IndirectCall { return_to } => Some(return_to),
+            _ => None,
+        };
+        if return_to.is_none() && Graph::jump(&place, &to) == Transfer::Stay {
+            return self.resume_at(pc, context);
+        }
+        let site = CallSite { return_to, ..self.jump_site(context, block, pc) };
+        match self.thunk(&site, exit.fragment) {
+            Some((plain, _)) => Next::Resume(plain),
+            None => Next::Fault { pc, why: NoBlock::NotExecutable },
+        }
+    }
+
+    /// The dynamic linker's resolver jumps to the function it found: it returns, and its caller
+    /// calls that function.
+    fn leave_resolver(&mut self, state: &mut ThreadState, pc: u64, fragment: u32) -> Next {
+        let info = self.with_stack(state, |stack, fx| {
+            if stack.depth() > 1 { stack.pop(fx) } else { None }
+        });
+        let (caller, site) = match info {
+            Some(info) => (info.caller, self.graph.edge(info.edge).from),
+            None => (CtxId::NONE, BlockId::NONE),
+        };
+        let site = self.jump_site(caller, site, pc);
+        match self.thunk(&site, fragment) {
+            Some((plain, _)) => Next::Resume(plain),
+            None => Next::Fault { pc, why: NoBlock::NotExecutable },
+        }
+    }
+
+    /// A return that its continuation did not accept.
+    fn on_return(&mut self, state: &mut ThreadState) -> Next {
+        self.stats.returns += 1;
+        let sp = state.regs.gpr[reg::RSP];
+        let mut bytes = [0u8; 8];
+        if tallygraph_sys::mem::read_guest(crate::own_pid(), sp, &mut bytes) != 8 {
+            return Next::Fault { pc: 0, why: NoBlock::NotExecutable };
+        }
+        let target = u64::from_le_bytes(bytes);
+        let after = sp.wrapping_add(8 + core::mem::take(&mut state.ret_pop) as u64);
+        let block = BlockId(state.last_block);
+        let outcome = self.with_stack(state, |stack, fx| stack.on_return(after, target, fx));
+        state.regs.gpr[reg::RSP] = after;
+        match outcome {
+            ReturnOutcome::Return(context) => self.resume_at(target, context),
+            ReturnOutcome::Underflow => {
+                let function = self.function_of(target);
+                let context = self.graph.root(function, &mut self.tool);
+                self.resume_at(target, context)
+            }
+            ReturnOutcome::Jump => {
+                let fragment = self.fragments.iter().rposition(|f| f.block == block);
+                let Some(fragment) = fragment else {
+                    let function = self.function_of(target);
+                    let context = self.graph.root(function, &mut self.tool);
+                    return self.resume_at(target, context);
+                };
+                let context = self.fragments[fragment].context;
+                let site = self.jump_site(context, block, target);
+                match self.thunk(&site, fragment as u32) {
+                    Some((plain, _)) => Next::Resume(plain),
+                    None => Next::Fault { pc: target, why: NoBlock::NotExecutable },
+                }
+            }
+        }
+    }
+
+    /// Removes all generated code. The threads given are all threads there are, each in the engine.
+    pub fn flush_all(&mut self, threads: &mut [&mut ThreadState]) {
+        self.stats.flushes += 1;
+        self.epoch += 1;
+        let mut needed: Map<u64, EntryInfo> = Map::default();
+        for state in threads.iter() {
+            for entry in shadow_entries(state).iter() {
+                if let Some(info) = self.continuations.get(&entry.continuation) {
+                    needed.insert(entry.continuation, *info);
+                }
+            }
+        }
+        self.cache.reset();
+        self.by_key.clear();
+        self.thunks.clear();
+        self.continuations.clear();
+        self.exits.clear();
+        self.pc_map.clear();
+        // Blocks keep their numbers; fragments are kept for what exits in flight refer to.
+        for f in &mut self.fragments {
+            f.start = 0;
+            f.end = 0;
+            f.dead = true;
+        }
+        self.clear_lookup();
+        let mut moved: Map<u64, u64> = Map::default();
+        for (&old, &info) in &needed {
+            let (_, stub) = self.new_exit(ExitKind::LazyContinuation, 0, 0, true);
+            self.continuations.insert(stub, info);
+            moved.insert(old, stub);
+        }
+        for state in threads.iter_mut() {
+            for entry in shadow_entries(state).iter_mut() {
+                if let Some(&stub) = moved.get(&entry.continuation) {
+                    entry.continuation = stub;
+                }
+            }
+        }
+    }
+}
+
+fn shadow_entries(state: &ThreadState) -> &'static mut [Entry] {
+    let n = (state.shadow_top - state.shadow_base) / size_of::<Entry>() as u64 + 1;
+    // SAFETY: mapped and owned by a thread that is in the engine.
+    unsafe { core::slice::from_raw_parts_mut(state.shadow_base as *mut Entry, n as usize) }
+}

@@ -1,0 +1,234 @@
+//! The engine's state and the tables that give generated code its meaning.
+//!
+//! Invariants, true whenever the engine's lock is free:
+//!
+//! - E1: `by_key` maps (guest address, context) to the fragment that new links go to.
+//! - E2: an exit's `field` is the aligned displacement of a branch that leads to the exit's stub or
+//!   to what the exit was linked to.
+//! - E3: every continuation in a shadow stack entry is a key of `continuations`, or a routine of
+//!   [`crate::switch`] that stands for the bottom of a stack.
+//! - E4: a lookup slot holds the newest stub of a chain; each stub checks key and target itself and
+//!   passes what is not its own to the next, the last one to the engine.
+
+use crate::block::Decoded;
+use crate::code_cache::CodeCache;
+use crate::exit::{CallSite, Exit, ExitKind, special};
+use crate::layout::{IBL_SLOTS, IBL_TABLE};
+use crate::maps::Maps;
+use crate::thread::disp;
+use crate::tool::Tool;
+use alloc::vec::Vec;
+use tallygraph_callgraph::hash::Map;
+use tallygraph_callgraph::{BlockId, CtxId, EntryInfo, Graph, Place};
+use tallygraph_sys::Errno;
+use tallygraph_sys::mem::{self, RW};
+use tallygraph_x64::asm::Asm;
+
+/// What a stretch of the code cache holds.
+pub struct Fragment {
+    /// Guest address.
+    pub pc: u64,
+    /// Context.
+    pub context: CtxId,
+    /// Block.
+    pub block: BlockId,
+    /// Where its last instruction lies.
+    pub place: Place,
+    /// Address of its last instruction.
+    pub last_pc: u64,
+    /// Entry in the code cache.
+    pub start: u64,
+    /// Address after its code.
+    pub end: u64,
+    /// Counter of executions, 0 for none.
+    pub counter: u32,
+    /// Instructions.
+    pub insns: u16,
+    /// Offset of the code that counts the block: before it nothing is counted.
+    pub counted_at: u16,
+    /// Offset after the code that counts the block.
+    pub counted_end: u16,
+    /// The running total is updated with the block's counter (else at the block's end).
+    pub total_early: bool,
+    /// First entry in the pc map.
+    pub pc_map: u32,
+    /// Its fragment was invalidated; nothing links to it any more.
+    pub dead: bool,
+}
+
+/// Where a copied instruction is.
+#[derive(Clone, Copy)]
+pub struct PcEntry {
+    /// Guest address.
+    pub pc: u64,
+    /// Offset of the instruction from the fragment's start.
+    pub offset: u16,
+    /// Register (hardware number) that is spilled while it runs, or 0xff.
+    pub spilled: u8,
+    /// Length of the guest instruction.
+    pub len: u8,
+}
+
+/// Choices that do not change results, for tests and for bounded memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EngineOptions {
+    /// Exits are never linked.
+    pub no_links: bool,
+    /// Largest block, 0 for the normal limit.
+    pub block_limit: usize,
+    /// Size of the code cache, 0 for the normal size.
+    pub cache_size: u64,
+    /// Everything is flushed at each exit.
+    pub flush_always: bool,
+    /// The indirect-branch lookup always misses.
+    pub no_lookup: bool,
+}
+
+/// The engine.
+pub struct Engine<T: Tool> {
+    /// The tool.
+    pub tool: T,
+    /// The call graph.
+    pub graph: Graph,
+    /// The guest's executable mappings.
+    pub maps: Maps,
+    /// Options.
+    pub options: EngineOptions,
+    pub(crate) cache: CodeCache,
+    pub(crate) fragments: Vec<Fragment>,
+    pub(crate) by_key: Map<(u64, CtxId), u32>,
+    pub(crate) exits: Vec<Exit>,
+    pub(crate) continuations: Map<u64, EntryInfo>,
+    pub(crate) pc_map: Vec<PcEntry>,
+    pub(crate) thunks: Map<CallSite, u64>,
+    pub(crate) insns: Vec<Decoded>,
+    /// Increases with each flush; addresses of generated code are valid within one epoch.
+    pub(crate) epoch: u64,
+    /// Statistics for `-v`.
+    pub stats: Stats,
+}
+
+/// How much the engine did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stats {
+    /// Fragments made.
+    pub fragments: u64,
+    /// Guest instructions translated.
+    pub insns: u64,
+    /// Times a thread left the code cache.
+    pub exits: u64,
+    /// Of these, indirect branches not found.
+    pub lookups: u64,
+    /// Of these, returns out of order.
+    pub returns: u64,
+    /// Flushes of the whole code cache.
+    pub flushes: u64,
+}
+
+impl<T: Tool> Engine<T> {
+    /// Maps the engine's memory.
+    pub fn new(tool: T, graph: Graph, options: EngineOptions) -> Result<Self, Errno> {
+        let cache = CodeCache::new(options.cache_size)?;
+        mem::map_at(IBL_TABLE, (IBL_SLOTS * 8) as u64, RW)?;
+        let engine = Engine {
+            tool,
+            graph,
+            maps: Maps::new(),
+            options,
+            cache,
+            fragments: Vec::new(),
+            by_key: Map::default(),
+            exits: Vec::new(),
+            continuations: Map::default(),
+            pc_map: Vec::new(),
+            thunks: Map::default(),
+            insns: Vec::new(),
+            epoch: 0,
+            stats: Stats::default(),
+        };
+        engine.clear_lookup();
+        Ok(engine)
+    }
+
+    pub(crate) fn clear_lookup(&self) {
+        let miss = crate::switch::exit_lookup as *const () as u64;
+        for slot in 0..IBL_SLOTS {
+            Self::set_lookup(slot, miss);
+        }
+    }
+
+    pub(crate) fn set_lookup(slot: usize, code: u64) {
+        let at = (IBL_TABLE + slot as u64 * 8) as *const core::sync::atomic::AtomicU64;
+        // SAFETY: the table is mapped for the engine's life and slot is below IBL_SLOTS.
+        unsafe { &*at }.store(code, core::sync::atomic::Ordering::Release);
+    }
+
+    pub(crate) fn lookup_head(slot: usize) -> u64 {
+        let at = (IBL_TABLE + slot as u64 * 8) as *const core::sync::atomic::AtomicU64;
+        // SAFETY: as in `set_lookup`.
+        unsafe { &*at }.load(core::sync::atomic::Ordering::Acquire)
+    }
+
+    /// Makes an exit and its stub; `spilled` says in what state the stub is reached.
+    pub(crate) fn new_exit(&mut self, kind: ExitKind, fragment: u32, target: u64, spilled: bool) -> (u32, u64) {
+        let id = special::FIRST + self.exits.len() as u32;
+        self.exits.push(Exit { kind, fragment, target, field: 0 });
+        let (buf, at) = self.cache.stub();
+        let mut asm = Asm::new(buf, at);
+        asm.store_gs32_imm(disp!(exit_id), id);
+        let leave = if spilled { crate::switch::exit_spilled } else { crate::switch::exit_plain };
+        asm.jmp(leave as *const () as u64);
+        debug_assert!(!asm.overflow);
+        (id, at)
+    }
+
+    /// An exit number without a stub: the key of an indirect branch.
+    pub(crate) fn new_key(&mut self, kind: ExitKind, fragment: u32) -> u32 {
+        let id = special::FIRST + self.exits.len() as u32;
+        self.exits.push(Exit { kind, fragment, target: 0, field: 0 });
+        id
+    }
+
+    pub(crate) fn exit(&mut self, id: u32) -> &mut Exit {
+        &mut self.exits[(id - special::FIRST) as usize]
+    }
+
+    /// Emits a jump to a new exit's stub that can be linked.
+    pub(crate) fn jump_exit(&mut self, asm: &mut Asm, kind: ExitKind, fragment: u32, target: u64) -> u32 {
+        let (id, stub) = self.new_exit(kind, fragment, target, false);
+        let field = asm.jmp(stub);
+        self.exit(id).field = asm.pc() - 4;
+        debug_assert_eq!(field + 4, asm.len());
+        id
+    }
+
+    /// Points the branch of an exit to `code`.
+    pub(crate) fn link(&mut self, id: u32, code: u64) {
+        let field = self.exit(id).field;
+        if field == 0 || self.options.no_links {
+            return;
+        }
+        let displacement = code.wrapping_sub(field + 4) as u32;
+        // SAFETY: E2; the assembler aligned the field so that it does not cross eight bytes, so the
+        // store is seen whole by threads that run the branch.
+        unsafe { (*(field as *const core::sync::atomic::AtomicU32)).store(displacement, core::sync::atomic::Ordering::Release) };
+    }
+
+    /// The fragment whose code holds `pc`.
+    pub fn fragment_at(&self, pc: u64) -> Option<&Fragment> {
+        if !self.cache.contains(pc) {
+            return None;
+        }
+        let after = self.fragments.partition_point(|f| f.start <= pc);
+        let f = self.fragments.get(after.checked_sub(1)?)?;
+        (pc < f.end).then_some(f)
+    }
+
+    /// The copied instruction that starts at or last before `pc` inside a fragment.
+    pub fn insn_at(&self, f: &Fragment, pc: u64) -> Option<&PcEntry> {
+        let all = &self.pc_map[f.pc_map as usize..f.pc_map as usize + f.insns as usize];
+        let offset = (pc - f.start) as u16;
+        let after = all.partition_point(|e| e.offset <= offset);
+        all.get(after.checked_sub(1)?)
+    }
+}

@@ -1,0 +1,130 @@
+//! The block of memory behind `gs`: everything of a thread that generated code touches.
+//!
+//! ```text
+//! gs:0                 ThreadState
+//! gs:ACTIVE_OFFSET     active count of each function, u32
+//! gs:COUNTERS_OFFSET   counters, u64, a window on the thread's arena of the spool
+//! ```
+//!
+//! While the guest runs in the code cache its registers are in the machine, except that `rcx` and
+//! `rdx` (and `rax` with the flags) may be *spilled* into [`GuestRegs`] for a few instructions.
+//! While the engine runs, all of them are in [`GuestRegs`].
+
+use core::mem::offset_of;
+
+/// The guest's integer registers.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct GuestRegs {
+    /// General-purpose registers by hardware number.
+    pub gpr: [u64; 16],
+    /// Flags.
+    pub rflags: u64,
+    /// Instruction pointer; valid only where an engine function says so.
+    pub rip: u64,
+}
+
+/// Indices into [`GuestRegs::gpr`].
+pub mod reg {
+    /// `rax`
+    pub const RAX: usize = 0;
+    /// `rcx`
+    pub const RCX: usize = 1;
+    /// `rdx`
+    pub const RDX: usize = 2;
+    /// `rbx`
+    pub const RBX: usize = 3;
+    /// `rsp`
+    pub const RSP: usize = 4;
+    /// `rsi`
+    pub const RSI: usize = 6;
+    /// `rdi`
+    pub const RDI: usize = 7;
+    /// `r8`
+    pub const R8: usize = 8;
+    /// `r9`
+    pub const R9: usize = 9;
+    /// `r10`
+    pub const R10: usize = 10;
+    /// `r11`
+    pub const R11: usize = 11;
+}
+
+/// The thread's state as generated code and the context switch see it.
+#[repr(C, align(64))]
+pub struct ThreadState {
+    /// Address of this block.
+    pub this: u64,
+    /// Guest registers.
+    pub regs: GuestRegs,
+    /// Address of the newest shadow stack entry.
+    pub shadow_top: u64,
+    /// Target of the indirect branch being looked up.
+    pub ibl_target: u64,
+    /// Exit number of the indirect branch being looked up.
+    pub ibl_key: u32,
+    /// Exit through which the thread left the code cache, or one of [`crate::exit::special`].
+    pub exit_id: u32,
+    /// Block that executed the latest return instruction.
+    pub last_block: u32,
+    /// Extra bytes popped by that return (`ret imm16`).
+    pub ret_pop: u32,
+    /// The engine's stack pointer when the guest runs.
+    pub engine_sp: u64,
+    /// Code cache address to resume at.
+    pub resume: u64,
+    /// The engine's exit function.
+    pub on_exit: u64,
+    /// Scratch of string instruction sequences.
+    pub rep_count: u64,
+    /// Guest vector registers (low halves; the engine's code leaves the upper halves alone).
+    pub xmm: [u128; 16],
+    /// Lowest entry of the shadow stack.
+    pub shadow_base: u64,
+    /// End of the shadow stack.
+    pub shadow_end: u64,
+    /// Kernel thread id.
+    pub tid: u32,
+    /// Arena slot of the counters.
+    pub slot: u32,
+}
+
+/// `gs` displacement of a general-purpose register's slot.
+pub const fn gpr_disp(number: usize) -> i32 {
+    (offset_of!(ThreadState, regs) + offset_of!(GuestRegs, gpr) + number * 8) as i32
+}
+
+/// `gs` displacement of a field.
+macro_rules! disp {
+    ($field:ident) => {
+        core::mem::offset_of!($crate::thread::ThreadState, $field) as i32
+    };
+}
+pub(crate) use disp;
+
+/// `gs` displacement of the saved flags.
+pub const RFLAGS_DISP: i32 = (offset_of!(ThreadState, regs) + offset_of!(GuestRegs, rflags)) as i32;
+
+impl ThreadState {
+    /// Value of a counter of this thread.
+    ///
+    /// # Safety
+    ///
+    /// `self` is the start of a thread block whose counters are mapped up to `index`.
+    pub unsafe fn counter(&mut self, index: u32) -> &mut u64 {
+        let at = self.this + crate::layout::counter_disp(index) as u64;
+        // SAFETY: inside the thread block by this function's contract.
+        unsafe { &mut *(at as *mut u64) }
+    }
+
+    /// Active count of a function in this thread.
+    ///
+    /// # Safety
+    ///
+    /// `self` is the start of a thread block and `function` is below `MAX_FUNCTIONS`.
+    pub unsafe fn active(&mut self, function: u32) -> &mut u32 {
+        let at = self.this + crate::layout::active_disp(function) as u64;
+        // SAFETY: inside the thread block by this function's contract.
+        unsafe { &mut *(at as *mut u32) }
+    }
+}

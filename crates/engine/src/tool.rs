@@ -1,0 +1,52 @@
+//! What the engine asks of a tool.
+//!
+//! The engine executes; a tool gives addresses a meaning and counters a home. Two tools exist: the
+//! profiler in the agent, and small ones in tests.
+
+use crate::block::Decoded;
+use crate::maps::Region;
+use alloc::vec::Vec;
+use tallygraph_callgraph::{BlockId, CtxId, FnId, Place, Sink};
+
+/// A block about to be translated.
+pub struct NewBlock<'a> {
+    /// Its context.
+    pub context: CtxId,
+    /// Where its first instruction lies.
+    pub place: Place,
+    /// Its instructions.
+    pub insns: &'a [Decoded],
+    /// Indices of the instructions that need a counter of further executions.
+    pub repeated: &'a [u16],
+    /// It ends in a conditional branch.
+    pub conditional: bool,
+}
+
+/// Numbers a tool gave to a block.
+pub struct BlockIds {
+    /// The block.
+    pub block: BlockId,
+    /// Counter of executions, 0 for none.
+    pub counter: u32,
+    /// Counter of further executions for each index in [`NewBlock::repeated`].
+    pub repeated: Vec<u32>,
+}
+
+/// The seam between engine and profiler.
+pub trait Tool: Sink {
+    /// False when nothing is counted: neither counters nor the running total are emitted.
+    fn counts(&self) -> bool;
+    /// Facts about a code address in `region`.
+    fn place(&mut self, addr: u64, region: &Region) -> Place;
+    /// The function that a call to `addr` enters.
+    fn function(&mut self, addr: u64, region: &Region) -> FnId;
+    /// The addresses lie in the same function as far as symbols tell.
+    fn same_function(&mut self, a: u64, b: u64) -> bool;
+    /// A jump out of this function counts as leaving it and calling the target from its own
+    /// caller (the dynamic linker's resolver).
+    fn pops_on_jump(&self, function: FnId) -> bool;
+    /// A block is about to be translated.
+    fn block(&mut self, block: &NewBlock) -> BlockIds;
+    /// Mappings in a range are gone or replaced.
+    fn forget(&mut self, start: u64, len: u64);
+}

@@ -1,0 +1,500 @@
+//! Guest block to fragment.
+
+use crate::block::{self, Decoded, End, MAX_INSNS, NoBlock};
+use crate::calls;
+use crate::emit;
+use crate::engine::{Engine, Fragment, PcEntry};
+use crate::exit::{CallSite, ExitKind};
+use crate::layout::{TOTAL, counter_disp};
+use crate::thread::gpr_disp;
+use crate::tool::{BlockIds, NewBlock, Tool};
+use alloc::vec::Vec;
+use tallygraph_callgraph::{CtxId, EdgeId, EntryInfo, EntryKind, FnId, Graph, Place, Transfer};
+use tallygraph_x64::Kind;
+use tallygraph_x64::asm::{Asm, Gpr};
+
+/// A block being emitted.
+struct Emission<'a> {
+    fragment: u32,
+    context: CtxId,
+    ids: BlockIds,
+    counting: bool,
+    /// The counter is not yet placed when the end is reached.
+    late: bool,
+    /// The total is not yet updated when the end is reached.
+    total_late: bool,
+    insns: &'a [Decoded],
+}
+
+impl<T: Tool> Engine<T> {
+    /// The fragment for `pc` in `context`, made if there is none.
+    pub(crate) fn fragment_for(&mut self, pc: u64, context: CtxId) -> Result<u32, NoBlock> {
+        if let Some(&f) = self.by_key.get(&(pc, context)) {
+            return Ok(f);
+        }
+        self.translate(pc, context)
+    }
+
+    /// Entry address of a fragment.
+    pub(crate) fn entry_of(&self, fragment: u32) -> u64 {
+        self.fragments[fragment as usize].start
+    }
+
+    /// Facts about an address; a default when it is not executable.
+    pub(crate) fn place_of(&mut self, pc: u64) -> Option<Place> {
+        let region = self.maps.exec_region(pc)?;
+        Some(self.tool.place(pc, region))
+    }
+
+    /// The function a call to `pc` enters.
+    pub(crate) fn function_of(&mut self, pc: u64) -> FnId {
+        match self.maps.exec_region(pc) {
+            Some(region) => self.tool.function(pc, region),
+            None => FnId::NONE,
+        }
+    }
+
+    fn translate(&mut self, pc: u64, context: CtxId) -> Result<u32, NoBlock> {
+        let mut insns = core::mem::take(&mut self.insns);
+        let result = self.translate_into(pc, context, &mut insns);
+        self.insns = insns;
+        result
+    }
+
+    fn translate_into(&mut self, pc: u64, context: CtxId, insns: &mut Vec<Decoded>) -> Result<u32, NoBlock> {
+        let limit = match self.options.block_limit {
+            0 => MAX_INSNS,
+            n => n.min(MAX_INSNS),
+        };
+        let place = self.place_of(pc).ok_or(NoBlock::NotExecutable)?;
+        let mut last_place = place;
+        let Engine { maps, tool, .. } = self;
+        let end = block::decode(maps, pc, limit, insns, |maps, _, target| {
+            let Some(region) = maps.exec_region(target) else { return false };
+            let to = tool.place(target, region);
+            let stay = Graph::jump(&last_place, &to) == Transfer::Stay;
+            if stay {
+                last_place = to;
+            }
+            stay
+        })?;
+        let fragment = self.fragments.len() as u32;
+        let repeated: Vec<u16> = (0..insns.len() as u16).filter(|&i| is_repeated(&insns[i as usize])).collect();
+        let last = insns[insns.len() - 1];
+        let conditional = end == End::Transfer && last.insn.kind == Kind::Jcc;
+        let ids =
+            self.tool.block(&NewBlock { context, place, insns, repeated: &repeated, conditional });
+        let block = ids.block;
+        let counter = ids.counter;
+        let counting = self.tool.counts();
+        let (buf, base) = self.cache.free();
+        let mut asm = Asm::new(buf, base);
+        let first_map = self.pc_map.len() as u32;
+        let mut e = Emission {
+            fragment,
+            context,
+            ids,
+            counting,
+            late: counting,
+            total_late: counting,
+            insns,
+        };
+        self.fragments.push(Fragment {
+            pc,
+            context,
+            block,
+            place: last_place,
+            last_pc: last.pc,
+            start: base,
+            end: base,
+            counter,
+            insns: insns.len() as u16,
+            counted_at: 0,
+            counted_end: 0,
+            total_early: false,
+            pc_map: first_map,
+            dead: false,
+        });
+        self.by_key.insert((pc, context), fragment);
+        self.emit_body(&mut asm, &mut e, end);
+        self.emit_end(&mut asm, &mut e, end);
+        assert!(!asm.overflow, "a translation does not fit");
+        let len = asm.len();
+        self.cache.commit(len);
+        self.fragments[fragment as usize].end = base + len as u64;
+        self.stats.fragments += 1;
+        self.stats.insns += insns.len() as u64;
+        Ok(fragment)
+    }
+
+    /// Copies the instructions up to the one that ends the block, and counts the block at the first
+    /// place where flags are dead.
+    fn emit_body(&mut self, asm: &mut Asm, e: &mut Emission, end: End) {
+        let dead = block::flags_dead(e.insns);
+        let n = e.insns.len();
+        let last = &e.insns[n - 1].insn;
+        // Calls, returns and indirect branches update the total on their own.
+        let own_total = end == End::Transfer
+            && matches!(last.kind, Kind::Call | Kind::Ret)
+            && e.counting;
+        let body = if end == End::Transfer && !copied_at_end(last.kind) { n - 1 } else { n };
+        let total = e.insns.len() as i32;
+        let position = (0..n).find(|&i| dead(i));
+        let must_count_early = !own_total && position.is_none();
+        if e.counting && must_count_early {
+            let at = asm.len();
+            calls::count_neutral(asm, counter_disp(e.ids.counter), total);
+            self.set_counted(e, at, asm.len(), true);
+        }
+        let mut next_repeated = 0;
+        for i in 0..n {
+            if e.counting && e.late && position == Some(i) {
+                let at = asm.len();
+                asm.inc_gs(counter_disp(e.ids.counter));
+                if !own_total {
+                    asm.add_gs_imm(TOTAL, total);
+                }
+                self.set_counted(e, at, asm.len(), !own_total);
+            }
+            let d = &e.insns[i];
+            let start = asm.len();
+            let mut spilled = 0xff;
+            let mut offset = start;
+            if end == End::Request {
+                // Nothing to execute: the request is the engine's.
+            } else if i < body {
+                if is_repeated(d) && e.counting {
+                    emit::repeated(asm, d, counter_disp(e.ids.repeated[next_repeated]), TOTAL);
+                    next_repeated += 1;
+                } else if !matches!(d.insn.kind, Kind::Jmp) {
+                    match emit::copy(asm, d) {
+                        Ok(at) => {
+                            offset += at;
+                            if at != 0 {
+                                spilled = emit::scratch_for(d) as u8;
+                            }
+                        }
+                        Err(_) => {
+                            self.jump_exit(asm, ExitKind::Unsupported, e.fragment, d.pc);
+                        }
+                    }
+                }
+            }
+            self.pc_map.push(PcEntry { pc: d.pc, offset: offset as u16, spilled, len: d.insn.len });
+        }
+    }
+
+    fn set_counted(&mut self, e: &mut Emission, from: usize, to: usize, with_total: bool) {
+        e.late = false;
+        e.total_late = !with_total;
+        let f = &mut self.fragments[e.fragment as usize];
+        f.counted_at = from as u16;
+        f.counted_end = to as u16;
+        f.total_early = with_total;
+    }
+
+    fn emit_end(&mut self, asm: &mut Asm, e: &mut Emission, end: End) {
+        let last = e.insns[e.insns.len() - 1];
+        let next = last.next();
+        match end {
+            End::FallThrough => {
+                self.jump_exit(asm, ExitKind::Direct, e.fragment, next);
+                return;
+            }
+            End::Request => {
+                self.leave(asm, ExitKind::ClientRequest, e.fragment, next);
+                return;
+            }
+            End::Transfer => {}
+        }
+        let insn = &last.insn;
+        match insn.kind {
+            Kind::Jmp => {
+                self.jump_exit(asm, ExitKind::Direct, e.fragment, insn.target(last.pc));
+            }
+            Kind::Jcc => {
+                let (id, stub) = self.new_exit(ExitKind::Direct, e.fragment, insn.target(last.pc), false);
+                asm.jcc(insn.cc(), stub);
+                self.exit(id).field = asm.pc() - 4;
+                self.jump_exit(asm, ExitKind::Direct, e.fragment, next);
+            }
+            Kind::Loop => {
+                asm.bytes(&last.bytes[..insn.len as usize - 1]);
+                asm.bytes(&[0]);
+                let field = asm.len() - 1;
+                self.jump_exit(asm, ExitKind::Direct, e.fragment, next);
+                asm.bind8(field);
+                self.jump_exit(asm, ExitKind::Direct, e.fragment, insn.target(last.pc));
+            }
+            Kind::Xbegin => {
+                // Aborts at once, as a CPU may at any time: status 0, then the fallback path.
+                asm.mov_imm32(Gpr::Rax, 0);
+                self.jump_exit(asm, ExitKind::Direct, e.fragment, insn.target(last.pc));
+            }
+            Kind::Call => self.emit_direct_call(asm, e, insn.target(last.pc), next),
+            Kind::CallInd | Kind::JmpInd => self.emit_indirect(asm, e, &last),
+            Kind::Ret => {
+                let pop = insn.imm as u16 as u32;
+                let late = e.late.then(|| counter_disp(e.ids.counter));
+                let block = e.ids.block.0;
+                if pop != 0 {
+                    asm.store_gs32_imm(crate::thread::disp!(ret_pop), pop);
+                    // The engine handles it: the continuation can't know how much to pop.
+                    calls::spill(asm);
+                    if let Some(counter) = late {
+                        asm.load_gs(Gpr::Rdx, counter);
+                        asm.lea(Gpr::Rdx, Gpr::Rdx, 1);
+                        asm.store_gs(counter, Gpr::Rdx);
+                    }
+                    if e.counting {
+                        asm.load_gs(Gpr::Rdx, TOTAL);
+                        asm.lea(Gpr::Rdx, Gpr::Rdx, e.insns.len() as i32);
+                        asm.store_gs(TOTAL, Gpr::Rdx);
+                    }
+                    asm.store_gs32_imm(crate::thread::disp!(last_block), block);
+                    asm.jmp(crate::switch::exit_return as *const () as u64);
+                } else {
+                    calls::return_through(asm, e.insns.len() as i32, late, block, e.counting);
+                }
+            }
+            Kind::Syscall => self.leave(asm, ExitKind::Syscall, e.fragment, next),
+            _ => {
+                // Copied instructions that end a block: traps and privileged ones.
+                self.jump_exit(asm, ExitKind::Direct, e.fragment, next);
+            }
+        }
+    }
+
+    /// Emits an unlinkable exit.
+    fn leave(&mut self, asm: &mut Asm, kind: ExitKind, fragment: u32, target: u64) {
+        let (_, stub) = self.new_exit(kind, fragment, target, false);
+        asm.jmp(stub);
+    }
+
+    /// Counter and total where the block's end did not find them placed. *Spilled*.
+    fn late_counts(&mut self, asm: &mut Asm, e: &Emission) {
+        if e.late {
+            let counter = counter_disp(e.ids.counter);
+            asm.load_gs(Gpr::Rdx, counter);
+            asm.lea(Gpr::Rdx, Gpr::Rdx, 1);
+            asm.store_gs(counter, Gpr::Rdx);
+        }
+        if e.total_late {
+            asm.load_gs(Gpr::Rdx, TOTAL);
+            asm.lea(Gpr::Rdx, Gpr::Rdx, e.insns.len() as i32);
+            asm.store_gs(TOTAL, Gpr::Rdx);
+        }
+    }
+
+    fn emit_direct_call(&mut self, asm: &mut Asm, e: &mut Emission, target: u64, return_to: u64) {
+        calls::push_return_address(asm, return_to);
+        calls::spill(asm);
+        self.late_counts(asm, e);
+        let Some(to) = self.place_of(target) else {
+            // The target is not mapped (yet): let the engine look when it happens.
+            calls::unspill(asm);
+            let site = CallSite {
+                caller: e.context,
+                site: e.ids.block,
+                function: FnId::NONE,
+                to_addr: target,
+                level: 1,
+                return_to: Some(return_to),
+                keep_flags: true,
+            };
+            self.jump_exit(asm, ExitKind::CallLevel(site), e.fragment, target);
+            return;
+        };
+        let function = self.function_of(target);
+        let (level, _) = self.graph.first_level(e.context, function);
+        let keep_flags = !block::flags_dead_at(&mut self.maps, target);
+        let site = CallSite {
+            caller: e.context,
+            site: e.ids.block,
+            function,
+            to_addr: target,
+            level,
+            return_to: Some(return_to),
+            keep_flags,
+        };
+        calls::keep_flags(asm, keep_flags);
+        self.emit_call(asm, &site, &to, e.fragment);
+    }
+
+    /// Emits the rest of a call from where the return address is pushed, registers are spilled and
+    /// flags are kept: entry, jump to the callee, continuation, exits.
+    pub(crate) fn emit_call(&mut self, asm: &mut Asm, site: &CallSite, to: &Place, fragment: u32) {
+        let counting = self.tool.counts();
+        let mut variant = self.graph.call(
+            site.caller,
+            site.site,
+            site.function,
+            to,
+            site.to_addr,
+            site.level,
+            &mut self.tool,
+        );
+        if variant.active.0 >= crate::layout::MAX_FUNCTIONS {
+            variant.active = FnId::NONE;
+        }
+        let edge = (variant.edge != EdgeId::NONE).then(|| *self.graph.edge(variant.edge));
+        let is_jump = site.return_to.is_none();
+        let fields = calls::push_entry(asm, &variant, edge.as_ref(), is_jump, counting);
+        calls::restore_flags(asm, site.keep_flags);
+        calls::unspill(asm);
+        self.jump_exit(asm, ExitKind::Linked(variant.to), fragment, site.to_addr);
+        if let Some(field) = fields.other_level {
+            asm.patch32(field, (asm.len() - field - 4) as i32);
+            calls::restore_flags(asm, site.keep_flags);
+            calls::unspill(asm);
+            let (id, stub) = self.new_exit(ExitKind::CallLevel(site.next_level()), fragment, site.to_addr, false);
+            asm.jmp(stub);
+            // Linking replaces the branch itself: the next level's thunk takes registers spilled.
+            let base = asm.pc() - asm.len() as u64;
+            self.exit(id).field = base + field as u64;
+        }
+        let at = asm.pc();
+        asm.patch32(fields.continuation, at as i32);
+        let info = EntryInfo {
+            kind: match site.return_to {
+                Some(return_to) => EntryKind::Call { return_to },
+                None => EntryKind::Jump,
+            },
+            edge: variant.edge,
+            active: variant.active,
+            active_before: variant.active_before,
+            caller: site.caller,
+        };
+        self.continuations.insert(at, info);
+        match site.return_to {
+            Some(return_to) => {
+                let keep = !block::flags_dead_at(&mut self.maps, return_to);
+                let mismatch = crate::switch::exit_return as *const () as u64;
+                calls::call_continuation(asm, &variant, edge.as_ref(), return_to, keep, counting, mismatch);
+                self.jump_exit(asm, ExitKind::Linked(site.caller), fragment, return_to);
+            }
+            None => calls::jump_continuation(asm, &variant, edge.as_ref(), counting),
+        }
+    }
+
+    /// Code that performs a call from where all guest registers are in the machine, the return
+    /// address (if any) pushed. Gives its plain entry, and the entry for *spilled* and kept flags.
+    pub(crate) fn thunk(&mut self, site: &CallSite, fragment: u32) -> Option<(u64, u64)> {
+        let to = self.place_of(site.to_addr)?;
+        if let Some(&at) = self.thunks.get(site) {
+            return Some((at, at + thunk_prologue(site.keep_flags)));
+        }
+        let (buf, base) = self.cache.free();
+        let mut asm = Asm::new(buf, base);
+        calls::spill(&mut asm);
+        calls::keep_flags(&mut asm, site.keep_flags);
+        let spilled = asm.pc();
+        debug_assert_eq!(spilled - base, thunk_prologue(site.keep_flags));
+        self.emit_call(&mut asm, site, &to, fragment);
+        assert!(!asm.overflow, "a thunk does not fit");
+        let len = asm.len();
+        self.cache.commit(len);
+        self.thunks.insert(*site, base);
+        Some((base, spilled))
+    }
+
+    fn emit_indirect(&mut self, asm: &mut Asm, e: &mut Emission, last: &Decoded) {
+        let return_to = last.next();
+        let is_call = last.insn.kind == Kind::CallInd;
+        if e.late || e.total_late {
+            calls::spill(asm);
+            self.late_counts(asm, e);
+            calls::unspill(asm);
+        }
+        let kind = if is_call { ExitKind::IndirectCall { return_to } } else { ExitKind::IndirectJump };
+        let key = self.new_key(kind, e.fragment);
+        asm.store_gs(gpr_disp(1), Gpr::Rcx);
+        let at = asm.len();
+        if emit::load_branch_target(asm, last).is_err() {
+            self.jump_exit(asm, ExitKind::Unsupported, e.fragment, last.pc);
+            return;
+        }
+        // The load may fault with rcx spilled.
+        if let Some(p) = self.pc_map.last_mut() {
+            p.offset = at as u16;
+            p.spilled = 1;
+        }
+        if is_call {
+            calls::push_return_address(asm, return_to);
+        }
+        calls::lookup(asm, key);
+    }
+
+    /// Makes the stub for an indirect branch to `target`, puts it before the others of its slot, and
+    /// gives its address.
+    pub(crate) fn lookup_stub(&mut self, key: u32, target: u64) -> Result<u64, NoBlock> {
+        let exit = *self.exit(key);
+        let from = &self.fragments[exit.fragment as usize];
+        let (context, block, from_place, last_pc) = (from.context, from.block, from.place, from.last_pc);
+        let to = self.place_of(target).ok_or(NoBlock::NotExecutable)?;
+        let return_to = match exit.kind {
+            ExitKind::IndirectCall { return_to } => Some(return_to),
+            _ => None,
+        };
+        let is_call = return_to.is_some() || Graph::jump(&from_place, &to) == Transfer::Call;
+        let keep_flags = !block::flags_dead_at(&mut self.maps, target);
+        // The stub goes where the last translation ended, so the fragment has to exist first.
+        let stay = if is_call { None } else { Some(self.fragment_for(target, context)?) };
+        let permanent = !self.options.no_lookup
+            && !self.options.no_links
+            && (is_call || self.tool.same_function(last_pc, target));
+        let slot = calls::lookup_index(target, key);
+        let miss = Self::lookup_head(slot);
+        let (buf, base) = self.cache.free();
+        let mut asm = Asm::new(buf, base);
+        calls::lookup_check(&mut asm, key, target, keep_flags, miss);
+        match stay {
+            Some(fragment) => {
+                calls::restore_flags(&mut asm, keep_flags);
+                calls::unspill_rcx(&mut asm);
+                asm.jmp(self.entry_of(fragment));
+            }
+            None => {
+                calls::spill_rdx(&mut asm);
+                let function = self.function_of(target);
+                let (level, _) = self.graph.first_level(context, function);
+                let site =
+                    CallSite { caller: context, site: block, function, to_addr: target, level, return_to, keep_flags };
+                self.emit_call(&mut asm, &site, &to, exit.fragment);
+            }
+        }
+        assert!(!asm.overflow, "a stub does not fit");
+        let len = asm.len();
+        self.cache.commit(len);
+        if permanent {
+            Self::set_lookup(slot, base);
+        }
+        Ok(base)
+    }
+}
+
+/// Bytes before a thunk's entry for spilled registers.
+fn thunk_prologue(keep_flags: bool) -> u64 {
+    if keep_flags { 18 + 9 + 4 } else { 18 }
+}
+
+/// Instructions that end a block and are copied like others.
+fn copied_at_end(kind: Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::Jmp
+            | Kind::Jcc
+            | Kind::Loop
+            | Kind::Xbegin
+            | Kind::Call
+            | Kind::CallInd
+            | Kind::JmpInd
+            | Kind::Ret
+            | Kind::Syscall
+    )
+}
+
+/// A string instruction with a repeat prefix.
+pub(crate) fn is_repeated(d: &Decoded) -> bool {
+    d.insn.kind == Kind::StringOp && (d.insn.prefixes.rep() || d.insn.prefixes.repne())
+}
