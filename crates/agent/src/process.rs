@@ -5,10 +5,10 @@ use crate::loader;
 use crate::profiler::Profiler;
 use crate::runtime::{self, Runtime};
 use crate::spool::Spool;
-use crate::{log, threads, writer};
+use crate::{log, signals, threads};
 use alloc::vec::Vec;
 use tallygraph_callgraph::graph::Options;
-use tallygraph_callgraph::{FnId, Graph};
+use tallygraph_callgraph::Graph;
 use tallygraph_engine::layout::BRK_START;
 use tallygraph_engine::{Engine, EngineOptions, Next};
 use tallygraph_sys::{abi, fd, syscall};
@@ -70,23 +70,33 @@ pub unsafe fn start(stack: *mut u64) -> ! {
         Err(e) => fail("cannot load the program", &e),
     };
     set_name(config.text(Text::ExecFn).unwrap_or(b""));
-    runtime::install(Runtime { engine, config, brk: BRK_START, brk_mapped: BRK_START, guest_gs: 0 });
-    let state = match threads::create_state() {
+    let mut rt = Runtime {
+        engine,
+        config,
+        brk: BRK_START,
+        brk_mapped: BRK_START,
+        guest_gs: 0,
+        threads: Vec::new(),
+        ended: Vec::new(),
+        child: false,
+        silent: false,
+    };
+    let state = match threads::create_first(&mut rt) {
         Ok(state) => state,
         Err(e) => fail("cannot map a thread block", &e),
     };
+    runtime::install(rt);
     // SAFETY: the block was just made for this thread.
     let state = unsafe { &mut *state };
+    state.tid = pid as u32;
+    threads::set_gs(state);
+    signals::thread(state).install_stack();
+    signals::start();
     state.regs.gpr[4] = stack as u64;
     state.regs.rflags = 0x202;
     let next = {
         let mut rt = runtime::access();
-        let function = match rt.engine.maps.exec_region(guest.entry).cloned() {
-            Some(region) => tallygraph_engine::tool::Tool::function(&mut rt.engine.tool, guest.entry, &region),
-            None => FnId::NONE,
-        };
-        let Engine { graph, tool, .. } = &mut rt.engine;
-        let context = graph.root(function, tool);
+        let context = signals::root_context(&mut rt, guest.entry);
         rt.engine.resume_at(guest.entry, context)
     };
     if let Next::Fault { pc, why } = next {
@@ -129,12 +139,6 @@ fn set_name(path: &[u8]) {
     const PR_SET_NAME: u64 = 15;
     // SAFETY: the kernel reads at most 16 bytes.
     let _ = unsafe { syscall!(abi::__NR_prctl, PR_SET_NAME, name.as_ptr()) };
-}
-
-/// Writes the profile and ends the process.
-pub fn exit_group(status: i32) -> ! {
-    writer::final_dump();
-    exit_raw(status)
 }
 
 /// Ends the process.

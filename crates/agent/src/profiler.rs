@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use tallygraph_callgraph::hash::Map;
 use tallygraph_callgraph::{BlockId, Context, CtxId, Edge, EdgeId, FnId, Place, Sink};
 use tallygraph_engine::block::Decoded;
+use tallygraph_engine::engine::PcEntry;
 use tallygraph_engine::maps::Region;
 use tallygraph_engine::tool::{BlockIds, NewBlock, Tool};
 use tallygraph_wire::spool::{self as wire, Record, Section, block_flags};
@@ -26,6 +27,7 @@ pub struct Profiler {
     lengths: Vec<u8>,
     runs: Vec<u8>,
     extra: Vec<u8>,
+    prefixes: Map<(u32, u64, u32), u32>,
 }
 
 impl Profiler {
@@ -43,6 +45,7 @@ impl Profiler {
             lengths: Vec::new(),
             runs: Vec::new(),
             extra: Vec::new(),
+            prefixes: Map::default(),
         }
     }
 
@@ -211,6 +214,43 @@ impl Tool for Profiler {
             extra: &self.extra,
         }));
         BlockIds { block, counter, repeated }
+    }
+
+    fn prefix_block(&mut self, context: CtxId, place: Place, insns: &[PcEntry]) -> u32 {
+        let Some(first) = insns.first().filter(|_| self.counts) else { return 0 };
+        let key = (context.0, first.pc, insns.len() as u32);
+        if let Some(&counter) = self.prefixes.get(&key) {
+            return counter;
+        }
+        self.blocks += 1;
+        let counter = self.spool.counters(1);
+        self.lengths.clear();
+        self.runs.clear();
+        let mut expected = first.pc;
+        for i in insns {
+            let mut length = i.len;
+            if i.pc != expected {
+                length |= 0x80;
+                self.runs.extend_from_slice(&i.pc.to_le_bytes());
+            }
+            self.lengths.push(length);
+            expected = i.pc + i.len as u64;
+        }
+        self.spool.append(&Record::Block(wire::Block {
+            id: self.blocks,
+            context: context.0,
+            object: place.object,
+            addr: first.pc,
+            counter,
+            sim_base: 0,
+            events: 0,
+            flags: block_flags::PREFIX,
+            lengths: &self.lengths,
+            runs: &self.runs,
+            extra: &[],
+        }));
+        self.prefixes.insert(key, counter);
+        counter
     }
 
     fn forget(&mut self, start: u64, len: u64) {

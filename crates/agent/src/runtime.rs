@@ -1,7 +1,8 @@
 //! The one instance of engine and options in a guest process, and the loop around exits.
 
 use crate::profiler::Profiler;
-use crate::syscalls;
+use crate::{signals, syscalls};
+use alloc::vec::Vec;
 use tallygraph_engine::thread::{ThreadState, reg};
 use tallygraph_engine::{Engine, Next};
 use tallygraph_sys::lock::{Guard, Lock};
@@ -19,7 +20,18 @@ pub struct Runtime {
     pub brk_mapped: u64,
     /// Virtual `gs` base of the guest.
     pub guest_gs: u64,
+    /// Blocks of the threads that run.
+    pub threads: Vec<*mut ThreadState>,
+    /// Blocks of threads that have ended or are about to.
+    pub ended: Vec<*mut ThreadState>,
+    /// The process was forked by a guest.
+    pub child: bool,
+    /// No profile is written.
+    pub silent: bool,
 }
+
+// SAFETY: the blocks are shared memory of the process; the lock orders access to the lists.
+unsafe impl Send for Runtime {}
 
 static RUNTIME: Lock<Option<Runtime>> = Lock::new(None);
 
@@ -59,7 +71,9 @@ pub unsafe extern "C" fn on_exit(state: *mut ThreadState) -> u64 {
     // engine.
     let state = unsafe { &mut *state };
     let next = access().engine.on_exit(state);
-    follow(state, next)
+    let at = follow(state, next);
+    signals::before_resume(state);
+    at
 }
 
 /// Does what `next` asks until the guest can run again.
@@ -67,23 +81,17 @@ pub fn follow(state: &mut ThreadState, mut next: Next) -> u64 {
     loop {
         next = match next {
             Next::Resume(at) => return at,
-            Next::Syscall { next, context } => {
-                syscalls::perform(state, next);
-                access().engine.resume_at(next, context)
-            }
+            Next::Syscall { next, fragment } => syscalls::perform(state, next, fragment),
             Next::Request { next, context } => {
                 // The result register keeps the default: no request is known here.
                 let _ = state.regs.gpr[reg::RDX];
                 access().engine.resume_at(next, context)
             }
-            Next::Fault { pc, why: _ } => {
-                crate::log!("no code can be executed at {pc:#x}");
-                // Executing there natively raises what the hardware would.
-                return pc;
-            }
+            // Executing there natively raises what the hardware would.
+            Next::Fault { pc, why: _ } => return pc,
             Next::Unsupported { pc } => {
-                crate::log!("unsupported instruction at {pc:#x} (see docs/capabilities.md)");
-                crate::process::exit_group(132)
+                crate::log!("tallygraph: unsupported instruction at {pc:#x} (see docs/capabilities.md)");
+                crate::process::exit_raw(132)
             }
         };
     }

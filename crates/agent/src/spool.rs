@@ -96,6 +96,11 @@ impl Spool {
         self.file
     }
 
+    /// Says that the descriptor has moved.
+    pub fn set_file(&mut self, file: i32) {
+        self.file = file;
+    }
+
     /// Appends a record.
     pub fn append(&mut self, record: &Record) {
         self.scratch.clear();
@@ -139,21 +144,37 @@ impl Spool {
         unsafe { mem::map(at, BASELINE_OFFSET, RW, flags, self.file, offset) }.map(drop)
     }
 
+    /// Copies all records and the number of counters to the spool of a forked child.
+    pub fn copy_log_to(&self, child: &mut Spool) {
+        let used = self.header().records_used.load(Ordering::Acquire);
+        // SAFETY: both logs are mapped and of one size.
+        unsafe {
+            core::ptr::copy_nonoverlapping(
+                (self.base + HEADER_SIZE) as *const u8,
+                (child.base + HEADER_SIZE) as *mut u8,
+                used as usize,
+            );
+        }
+        child.header().records_used.store(used, Ordering::Release);
+        let counters = self.header().counters_used.load(Ordering::Relaxed);
+        child.header().counters_used.store(counters, Ordering::Relaxed);
+    }
+
+    /// Lets go of the parent's spool in a forked child.
+    pub fn abandon(self) {
+        // SAFETY: nothing refers to the mapping any more.
+        let _ = unsafe { mem::unmap(self.base, HEADER_SIZE + LOG_SIZE) };
+        fd::close(self.file);
+    }
+
+    /// Deletes the file; what is mapped stays.
+    pub fn remove(&self) {
+        // SAFETY: the path is NUL-terminated and names our own file.
+        let _ = unsafe { syscall!(abi::__NR_unlink, self.path.as_ptr()) };
+    }
+
     /// Says that the guest has ended.
     pub fn finish(&self) {
         self.header().state.store(State::Ended as u32, Ordering::Release);
-    }
-
-    /// Sum of a counter over all arenas.
-    pub fn sum(&self, counter: u32) -> u64 {
-        let arenas = self.header().arenas_used.load(Ordering::Relaxed);
-        (0..arenas as u64)
-            .map(|slot| {
-                let mut bytes = [0u8; 8];
-                let at = ARENAS_OFFSET + slot * ARENA_STRIDE + counter as u64 * 8;
-                let _ = fd::pread(self.file, &mut bytes, at);
-                u64::from_le_bytes(bytes)
-            })
-            .fold(0, u64::wrapping_add)
     }
 }

@@ -1,29 +1,65 @@
 //! The guest's system calls: passed through, except where they touch what the engine keeps.
 
 use crate::loader::object_place;
-use crate::process;
 use crate::runtime::access;
+use crate::{exec, signals, threads};
+use tallygraph_callgraph::CtxId;
 use tallygraph_engine::layout::{BRK_ROOM, BRK_START};
 use tallygraph_engine::thread::{ThreadState, reg};
+use tallygraph_engine::{Next, switch};
 use tallygraph_sys::mem::{self, RW, page_up};
 use tallygraph_sys::{abi, raw};
 
-/// Performs the system call in the guest's registers and leaves the result in them. `next` is the
-/// guest address after the instruction.
-pub fn perform(state: &mut ThreadState, next: u64) {
+/// What a guest's system call came to.
+enum Outcome {
+    /// The value for `rax`.
+    Value(u64),
+    /// A signal came first: the guest makes the call again after its handler.
+    NotPerformed,
+}
+
+/// Performs the system call in the guest's registers and says how the guest goes on. `next` is the
+/// guest address after the instruction, `fragment` the one that ended in it.
+pub fn perform(state: &mut ThreadState, next: u64, fragment: u32) -> Next {
     let g = &state.regs.gpr;
     let number = g[reg::RAX];
     let args = [g[reg::RDI], g[reg::RSI], g[reg::RDX], g[reg::R10], g[reg::R8], g[reg::R9]];
-    let result = dispatch(state, number, args);
-    state.regs.gpr[reg::RAX] = result;
-    // The instruction leaves the next address in rcx and the flags in r11.
-    state.regs.gpr[reg::RCX] = next;
-    state.regs.gpr[reg::R11] = state.regs.rflags;
+    let context = access().engine.fragment_context(fragment);
+    let outcome = if state.signal_pending != 0 {
+        Outcome::NotPerformed
+    } else {
+        dispatch(state, number, args, next, context)
+    };
+    match outcome {
+        Outcome::Value(result) => {
+            state.regs.gpr[reg::RAX] = result;
+            // The instruction leaves the next address in rcx and the flags in r11.
+            state.regs.gpr[reg::RCX] = next;
+            state.regs.gpr[reg::R11] = state.regs.rflags;
+            access().engine.resume_at(next, context)
+        }
+        Outcome::NotPerformed => {
+            let mut rt = access();
+            rt.engine.uncount_last(state, fragment);
+            rt.engine.resume_at(next - 2, context)
+        }
+    }
 }
 
-fn pass(number: u64, a: [u64; 6]) -> u64 {
+/// Passes a call on as it is, without regard to signals.
+pub fn pass(number: u64, a: [u64; 6]) -> u64 {
     // SAFETY: the guest asked for it; calls that would harm the engine are handled before.
     unsafe { raw::syscall6(number, a[0], a[1], a[2], a[3], a[4], a[5]) }
+}
+
+/// Passes on a call that may block.
+fn pass_blocking(number: u64, a: [u64; 6]) -> Outcome {
+    let words = [number, a[0], a[1], a[2], a[3], a[4], a[5]];
+    // SAFETY: as for `pass`; gs holds this thread's block.
+    match unsafe { switch::guest_syscall(&words) } {
+        switch::NOT_PERFORMED => Outcome::NotPerformed,
+        result => Outcome::Value(result),
+    }
 }
 
 fn error(errno: i32) -> u64 {
@@ -34,11 +70,22 @@ fn failed(result: u64) -> bool {
     result > -4096i64 as u64
 }
 
-fn dispatch(state: &mut ThreadState, number: u64, a: [u64; 6]) -> u64 {
-    let _ = &state;
-    match number as u32 {
-        abi::__NR_exit_group => process::exit_group(a[0] as i32),
-        abi::__NR_exit => process::exit_group(a[0] as i32),
+fn dispatch(state: &mut ThreadState, number: u64, a: [u64; 6], next: u64, context: CtxId) -> Outcome {
+    Outcome::Value(match number as u32 {
+        abi::__NR_exit_group => threads::exit_process(state, a[0] as i32),
+        abi::__NR_exit => threads::exit_thread(state, a[0]),
+        abi::__NR_clone | abi::__NR_clone3 | abi::__NR_fork | abi::__NR_vfork => {
+            threads::clone(state, number, a, next, context)
+        }
+        abi::__NR_execve => exec::execve(state, a),
+        abi::__NR_execveat => exec::execveat(state, a),
+        abi::__NR_rt_sigaction => signals::sigaction(a),
+        abi::__NR_sigaltstack => signals::sigaltstack(state, a),
+        abi::__NR_rt_sigreturn => signals::sigreturn(state),
+        abi::__NR_arch_prctl => arch_prctl(number, a),
+        abi::__NR_close => close(number, a),
+        abi::__NR_close_range => close_range(number, a),
+        abi::__NR_dup2 | abi::__NR_dup3 => dup_onto(number, a),
         abi::__NR_brk => brk(a[0]),
         abi::__NR_mmap => mmap(a),
         abi::__NR_munmap | abi::__NR_mprotect | abi::__NR_pkey_mprotect => {
@@ -54,11 +101,104 @@ fn dispatch(state: &mut ThreadState, number: u64, a: [u64; 6]) -> u64 {
             }
             result
         }
+        // Critical sections would never see an abort in the code cache.
         abi::__NR_rseq => error(38),
         abi::__NR_readlink => readlink(number, a, a[0], a[1], a[2]),
         abi::__NR_readlinkat => readlink(number, a, a[1], a[2], a[3]),
+        abi::__NR_open => return open(number, a, 0),
+        abi::__NR_openat => return open(number, a, 1),
+        _ => return pass_blocking(number, a),
+    })
+}
+
+/// `gs` is the engine's: the guest's base is kept aside.
+fn arch_prctl(number: u64, a: [u64; 6]) -> u64 {
+    const ARCH_SET_GS: u64 = 0x1001;
+    const ARCH_GET_GS: u64 = 0x1004;
+    match a[0] {
+        ARCH_SET_GS => {
+            access().guest_gs = a[1];
+            0
+        }
+        ARCH_GET_GS => {
+            let base = access().guest_gs;
+            if write_guest(a[1], &base.to_le_bytes()) { 0 } else { error(14) }
+        }
         _ => pass(number, a),
     }
+}
+
+/// True for a descriptor of ours.
+fn is_private(fd: u64) -> bool {
+    let rt = access();
+    let fd = fd as i32;
+    fd == rt.engine.tool.spool.file() || fd == rt.engine.maps.file() || fd > 2 && fd == crate::log::log_fd()
+}
+
+fn close(number: u64, a: [u64; 6]) -> u64 {
+    if is_private(a[0] as u32 as u64) { error(9) } else { pass(number, a) }
+}
+
+/// Closes all of a range but what is ours.
+fn close_range(number: u64, a: [u64; 6]) -> u64 {
+    let mut ours = {
+        let rt = access();
+        [rt.engine.tool.spool.file(), rt.engine.maps.file(), crate::log::log_fd()].map(|fd| fd as i64)
+    };
+    ours.sort_unstable();
+    let (mut first, last) = (a[0] as u32 as i64, a[1] as u32 as i64);
+    if first > last {
+        return error(22);
+    }
+    for fd in ours.into_iter().filter(|&fd| fd > 2) {
+        if fd < first || fd > last {
+            continue;
+        }
+        if fd > first {
+            let result = pass(number, [first as u64, fd as u64 - 1, a[2], 0, 0, 0]);
+            if failed(result) {
+                return result;
+            }
+        }
+        first = fd + 1;
+    }
+    if first > last { 0 } else { pass(number, [first as u64, last as u64, a[2], 0, 0, 0]) }
+}
+
+/// `dup2` onto a descriptor of ours: ours moves away first.
+fn dup_onto(number: u64, a: [u64; 6]) -> u64 {
+    if is_private(a[0] as u32 as u64) {
+        return error(9);
+    }
+    if is_private(a[1] as u32 as u64) {
+        let mut rt = access();
+        let old = a[1] as i32;
+        // SAFETY: duplicates a descriptor of ours; the old number is given to the guest below.
+        let moved = unsafe { tallygraph_sys::syscall!(abi::__NR_fcntl, old, abi::F_DUPFD_CLOEXEC, old + 1) };
+        let Ok(moved) = moved else { return error(24) };
+        let moved = moved as i32;
+        if old == rt.engine.tool.spool.file() {
+            rt.engine.tool.spool.set_file(moved);
+        } else if old == rt.engine.maps.file() {
+            rt.engine.maps.set_file(moved);
+        } else {
+            crate::log::set_fd(moved);
+        }
+    }
+    pass(number, a)
+}
+
+/// Opening `/proc/self/exe` opens the guest's program.
+fn open(number: u64, mut a: [u64; 6], path: usize) -> Outcome {
+    let mut name = [0u8; 32];
+    let n = mem::read_guest(tallygraph_engine::own_pid(), a[path], &mut name);
+    if !is_own_exe(&name[..n]) {
+        return pass_blocking(number, a);
+    }
+    let mut target = access().config.text(tallygraph_wire::config::Text::GuestPath).unwrap_or(b"").to_vec();
+    target.push(0);
+    a[path] = target.as_ptr() as u64;
+    Outcome::Value(pass(number, a))
 }
 
 fn forget(start: u64, len: u64) {

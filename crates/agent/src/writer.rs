@@ -1,10 +1,11 @@
 //! Starts the host side to write a profile from the spool, and waits for it.
 
-use crate::runtime::access;
+use crate::runtime::{Access, Runtime};
 use crate::log;
 use alloc::vec::Vec;
 use tallygraph_sys::{Errno, abi, syscall};
-use tallygraph_wire::config::Text;
+use tallygraph_engine::thread::ThreadState;
+use tallygraph_wire::config::{Number, Text, Tool};
 
 const CLONE_VM: u64 = 0x100;
 const CLONE_VFORK: u64 = 0x4000;
@@ -68,14 +69,12 @@ fn c_strings(words: &[Vec<u8>]) -> (Vec<Vec<u8>>, Vec<u64>) {
 }
 
 /// Runs the writer with these words after `__write --spool=PATH`.
-fn run_writer(words: &[&[u8]]) {
-    let (host, mut args) = {
-        let rt = access();
-        let spool = &rt.engine.tool.spool;
-        let mut at = b"--spool=".to_vec();
-        at.extend_from_slice(&spool.path()[..spool.path().len() - 1]);
-        (rt.config.text(Text::HostPath).unwrap_or(b"").to_vec(), alloc::vec![b"tallygraph".to_vec(), b"__write".to_vec(), at])
-    };
+fn run_writer(rt: &Runtime, words: &[&[u8]]) {
+    let spool = &rt.engine.tool.spool;
+    let mut at = b"--spool=".to_vec();
+    at.extend_from_slice(&spool.path()[..spool.path().len() - 1]);
+    let host = rt.config.text(Text::HostPath).unwrap_or(b"").to_vec();
+    let mut args = alloc::vec![b"tallygraph".to_vec(), b"__write".to_vec(), at];
     args.extend(words.iter().map(|w| w.to_vec()));
     let (_strings, argv) = c_strings(&args);
     let envp = [0u64];
@@ -90,7 +89,32 @@ fn run_writer(words: &[&[u8]]) {
 }
 
 /// Writes the last part at the end of the guest.
-pub fn final_dump() {
-    access().engine.tool.spool.finish();
-    run_writer(&[b"--final"]);
+pub fn final_dump_locked(rt: &mut Access, state: &mut ThreadState) {
+    let this: *mut ThreadState = state;
+    rt.engine.settle(state);
+    let others: Vec<*mut ThreadState> = rt.threads.iter().copied().filter(|&s| s != this).collect();
+    for other in others {
+        // SAFETY: blocks are never unmapped. The thread may be running: what it adds from now on is
+        // lost, as is what it did after the process's last instruction.
+        rt.engine.settle(unsafe { &mut *other });
+    }
+    rt.engine.tool.spool.finish();
+    let silent = rt.silent || rt.child && rt.config.is(Number::ChildSilentAfterFork);
+    if silent || rt.config.get(Number::Tool) == Tool::None as u64 {
+        rt.engine.tool.spool.remove();
+        return;
+    }
+    run_writer(rt, &[b"--final"]);
+}
+
+/// Writes the profile of the present program before another is executed in its place.
+///
+/// The execution may still fail; then the program goes on and its profile is written again, whole,
+/// at its end.
+pub fn dump_before_exec(rt: &mut Access, state: &mut ThreadState) {
+    if rt.silent || rt.config.get(Number::Tool) == Tool::None as u64 {
+        return;
+    }
+    rt.engine.settle(state);
+    run_writer(rt, &[b"--final", b"--keep"]);
 }

@@ -20,8 +20,8 @@ pub enum Next {
     Syscall {
         /// Guest address after the instruction.
         next: u64,
-        /// Context of the block.
-        context: CtxId,
+        /// Fragment that ends in it.
+        fragment: u32,
     },
     /// Answer the client request, then go on.
     Request {
@@ -115,6 +115,9 @@ impl<T: Tool> Engine<T> {
     /// Resolves the exit through which a thread left the code cache.
     pub fn on_exit(&mut self, state: &mut ThreadState) -> Next {
         self.stats.exits += 1;
+        // Set while a signal is being brought to a safe point.
+        const TRAP_FLAG: u64 = 0x100;
+        state.regs.rflags &= !TRAP_FLAG;
         let id = state.exit_id;
         // Everything that refers to code is read before a flush.
         let lookup = (id == special::LOOKUP).then(|| (state.ibl_key, *self.exit(state.ibl_key)));
@@ -155,7 +158,7 @@ impl<T: Tool> Engine<T> {
                 }
             }
             ExitKind::CallLevel(site) => self.call_level(id, site, exit.fragment, link),
-            ExitKind::Syscall => Next::Syscall { next: exit.target, context: self.context_of(exit.fragment) },
+            ExitKind::Syscall => Next::Syscall { next: exit.target, fragment: exit.fragment },
             ExitKind::ClientRequest => {
                 Next::Request { next: exit.target, context: self.context_of(exit.fragment) }
             }
@@ -177,10 +180,124 @@ impl<T: Tool> Engine<T> {
         }
     }
 
-    /// Pops frames that the stack pointer has left.
+    /// Pops frames that the stack pointer has left; gives the context of the last one's caller. A
+    /// signal handler left by a jump is one of them.
     fn unwind(&mut self, state: &mut ThreadState) -> Option<CtxId> {
         let sp = state.regs.gpr[reg::RSP];
-        self.with_stack(state, |stack, fx| stack.unwind(sp, fx))
+        let (low, high) = state.alternate_stack;
+        let on_alternate = (low..high).contains(&sp);
+        self.with_stack(state, |stack, fx| {
+            let mut context = None;
+            loop {
+                context = stack.unwind(sp, fx).or(context);
+                match stack.top() {
+                    Some(&top) if stack.depth() > 1 && top.sp < sp && !on_alternate => {
+                        stack.pop(fx);
+                        context = Some(CtxId(top.total as u32));
+                    }
+                    _ => return context,
+                }
+            }
+        })
+    }
+
+    /// Number of entries on a thread's shadow stack, the bottom included.
+    pub fn depth(&self, state: &ThreadState) -> usize {
+        ((state.shadow_top - state.shadow_base) / size_of::<Entry>() as u64 + 1) as usize
+    }
+
+    /// Puts a marker below a signal handler: returns stop there. `context` is the interrupted one.
+    pub fn push_marker(&mut self, state: &mut ThreadState, sp: u64, context: CtxId) {
+        let continuation = crate::switch::exit_return as *const () as u64;
+        self.with_stack(state, |stack, _| {
+            stack.push(Entry { sp, total: context.0 as u64, continuation });
+        });
+    }
+
+    /// Pops everything above `depth` entries, the marker there included.
+    pub fn pop_to(&mut self, state: &mut ThreadState, depth: usize) {
+        self.with_stack(state, |stack, fx| {
+            while stack.depth() > depth.max(1) {
+                stack.pop(fx);
+            }
+        });
+    }
+
+    /// Books the inclusive cost of everything on the stack so far, as at a dump; the frames stay.
+    pub fn settle(&mut self, state: &mut ThreadState) {
+        let counts = self.tool.counts();
+        // SAFETY: the block belongs to a thread that is in the engine or stopped.
+        let total = if counts { unsafe { *state.counter(crate::layout::TOTAL_COUNTER) } } else { 0 };
+        let entries = shadow_entries(state);
+        let mut fx = ThreadEffects { state, continuations: &self.continuations, graph: &self.graph, counts };
+        for entry in entries {
+            let info = Effects::info(&fx, entry);
+            if info.kind != EntryKind::Marker {
+                if !info.edge.is_none() {
+                    fx.add_inclusive(info.edge, entry);
+                }
+                entry.total = total;
+            }
+        }
+    }
+
+    /// The fragment that starts at `pc`.
+    pub fn fragment_starting(&self, pc: u64) -> Option<&crate::engine::Fragment> {
+        self.fragment_at(pc).filter(|f| f.start == pc)
+    }
+
+    /// The guest instruction that code cache address `pc` belongs to: fragment, index of the
+    /// instruction in it, and its entry in the pc map.
+    pub fn locate(&self, pc: u64) -> Option<(u32, usize, crate::engine::PcEntry)> {
+        let f = self.fragment_at(pc)?;
+        let index = (f as *const _ as usize - self.fragments.as_ptr() as usize)
+            / size_of::<crate::engine::Fragment>();
+        let entry = self.insn_at(f, pc)?;
+        let first = &self.pc_map[f.pc_map as usize] as *const _ as usize;
+        let nth = (entry as *const _ as usize - first) / size_of::<crate::engine::PcEntry>();
+        Some((index as u32, nth, *entry))
+    }
+
+    /// Corrects counters for a block of which only the first `executed` instructions ran, `pc` being
+    /// the code cache address where it stopped.
+    pub fn count_partial(&mut self, state: &mut ThreadState, fragment: u32, executed: usize, pc: u64) {
+        if !self.tool.counts() {
+            return;
+        }
+        let f = &self.fragments[fragment as usize];
+        let (counter, insns) = (f.counter, f.insns as usize);
+        let counted = pc - f.start >= f.counted_end as u64 && (f.counted_end != 0 || f.counted_at != 0);
+        let total_counted = counted && f.total_early;
+        let entries = &self.pc_map[f.pc_map as usize..f.pc_map as usize + executed];
+        let prefix = self.tool.prefix_block(f.context, f.place, entries);
+        // SAFETY: the state is the running thread's block; counters come from the tool.
+        unsafe {
+            if counted {
+                let c = state.counter(counter);
+                *c = c.wrapping_sub(1);
+            }
+            if prefix != 0 {
+                *state.counter(prefix) += 1;
+            }
+            let total = state.counter(crate::layout::TOTAL_COUNTER);
+            if total_counted {
+                *total = total.wrapping_sub(insns as u64);
+            }
+            *total = total.wrapping_add(executed as u64);
+        }
+    }
+
+    /// Takes back the last instruction of a fragment that ran to its end: a system call that is not
+    /// made now.
+    pub fn uncount_last(&mut self, state: &mut ThreadState, fragment: u32) {
+        let f = &self.fragments[fragment as usize];
+        let (executed, at) = (f.insns as usize - 1, f.end);
+        self.count_partial(state, fragment, executed, at);
+    }
+
+    /// Context of a fragment.
+    pub fn fragment_context(&self, fragment: u32) -> CtxId {
+        self.context_of(fragment)
     }
 
     fn direct(&mut self, state: &mut ThreadState, id: u32, exit: Exit, link: bool) -> Next {

@@ -129,6 +129,11 @@ impl Maps {
         None
     }
 
+    /// Says that the descriptor has moved.
+    pub fn set_file(&mut self, file: i32) {
+        self.file = file;
+    }
+
     /// The descriptor that must survive the guest's closing of everything.
     pub fn file(&self) -> i32 {
         self.file

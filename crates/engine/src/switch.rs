@@ -169,6 +169,8 @@ pub unsafe extern "C" fn resume() {
         "mov r14, gs:[{r14}]",
         "mov r15, gs:[{r15}]",
         "jmp gs:[{resume}]",
+        ".globl tallygraph_resume_end",
+        "tallygraph_resume_end:",
         r0 = const gpr_disp(0), r1 = const gpr_disp(1), r2 = const gpr_disp(2), r3 = const gpr_disp(3),
         r4 = const gpr_disp(4), r5 = const gpr_disp(5), r6 = const gpr_disp(6), r7 = const gpr_disp(7),
         r8 = const gpr_disp(8), r9 = const gpr_disp(9), r10 = const gpr_disp(10), r11 = const gpr_disp(11),
@@ -178,4 +180,63 @@ pub unsafe extern "C" fn resume() {
         resume = const disp!(resume),
         x = const XMM,
     )
+}
+
+unsafe extern "C" {
+    static tallygraph_resume_end: u8;
+    static tallygraph_syscall_window: u8;
+    static tallygraph_syscall_insn: u8;
+    static tallygraph_syscall_interrupted: u8;
+}
+
+/// True when `pc` is in [`resume`]: guest registers are being loaded.
+pub fn is_resuming(pc: u64) -> bool {
+    let start = resume as *const () as u64;
+    (start..&raw const tallygraph_resume_end as u64).contains(&pc)
+}
+
+/// What [`guest_syscall`] gives when a signal came before the call was made.
+pub const NOT_PERFORMED: u64 = -512i64 as u64;
+
+/// Performs a system call of the guest: number, then six arguments, at `words`.
+///
+/// When a signal waits for a safe point, the call is not made and [`NOT_PERFORMED`] is given. A
+/// signal that arrives between the check and the instruction is noticed by [`before_syscall`].
+///
+/// # Safety
+///
+/// `gs` holds the thread's block; the caller answers for the call.
+#[unsafe(naked)]
+pub unsafe extern "C" fn guest_syscall(words: &[u64; 7]) -> u64 {
+    naked_asm!(
+        "mov r11, rdi",
+        "mov rax, [r11]",
+        "mov rdi, [r11 + 8]",
+        "mov rsi, [r11 + 16]",
+        "mov rdx, [r11 + 24]",
+        "mov r10, [r11 + 32]",
+        "mov r8, [r11 + 40]",
+        "mov r9, [r11 + 48]",
+        ".globl tallygraph_syscall_window",
+        "tallygraph_syscall_window:",
+        "cmp dword ptr gs:[{pending}], 0",
+        "jne tallygraph_syscall_interrupted",
+        ".globl tallygraph_syscall_insn",
+        "tallygraph_syscall_insn:",
+        "syscall",
+        "ret",
+        ".globl tallygraph_syscall_interrupted",
+        "tallygraph_syscall_interrupted:",
+        "mov rax, {not_performed}",
+        "ret",
+        pending = const disp!(signal_pending),
+        not_performed = const NOT_PERFORMED as i64,
+    )
+}
+
+/// When `pc` is in [`guest_syscall`] with the call not made (or to be made again), the address to
+/// go on at instead.
+pub fn before_syscall(pc: u64) -> Option<u64> {
+    let (start, insn) = (&raw const tallygraph_syscall_window as u64, &raw const tallygraph_syscall_insn as u64);
+    (start..=insn).contains(&pc).then_some(&raw const tallygraph_syscall_interrupted as u64)
 }

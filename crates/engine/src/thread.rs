@@ -87,6 +87,14 @@ pub struct ThreadState {
     pub tid: u32,
     /// Arena slot of the counters.
     pub slot: u32,
+    /// Nonzero: a signal waits for a safe point; no system call may block.
+    pub signal_pending: u32,
+    /// Unused.
+    pub reserved: u32,
+    /// The guest's alternate signal stack, empty when none is set.
+    pub alternate_stack: (u64, u64),
+    /// The agent's own data of the thread.
+    pub agent: u64,
 }
 
 /// `gs` displacement of a general-purpose register's slot.

@@ -4,6 +4,7 @@
 //! profiler in the agent, and small ones in tests.
 
 use crate::block::Decoded;
+use crate::engine::PcEntry;
 use crate::maps::Region;
 use alloc::vec::Vec;
 use tallygraph_callgraph::{BlockId, CtxId, FnId, Place, Sink};
@@ -47,6 +48,8 @@ pub trait Tool: Sink {
     fn pops_on_jump(&self, function: FnId) -> bool;
     /// A block is about to be translated.
     fn block(&mut self, block: &NewBlock) -> BlockIds;
+    /// Counter for the first instructions of a block that was cut short, 0 when there are none.
+    fn prefix_block(&mut self, context: CtxId, place: Place, insns: &[PcEntry]) -> u32;
     /// Mappings in a range are gone or replaced.
     fn forget(&mut self, start: u64, len: u64);
 }
