@@ -18,6 +18,8 @@ pub struct Spool {
     base: u64,
     path: Vec<u8>,
     scratch: Vec<u8>,
+    /// Bytes of the log whose pages are present.
+    present: u64,
 }
 
 fn decimal(mut n: u64, out: &mut Vec<u8>) {
@@ -66,7 +68,7 @@ impl Spool {
         unsafe { syscall!(abi::__NR_ftruncate, file, ARENAS_OFFSET) }?;
         // SAFETY: a fresh mapping.
         let base = unsafe { mem::map(0, HEADER_SIZE + LOG_SIZE, RW, abi::MAP_SHARED | abi::MAP_NORESERVE, file, 0) }?;
-        let spool = Spool { file, base, path, scratch: Vec::new() };
+        let spool = Spool { file, base, path, scratch: Vec::new(), present: 0 };
         // SAFETY: the header's page is mapped, zeroed, and not shared yet.
         let header = unsafe { &mut *(base as *mut Header) };
         header.magic = MAGIC;
@@ -110,6 +112,11 @@ impl Spool {
             tallygraph_sys::die(2, b"tallygraph: the record log is full (2 GiB)\n");
         }
         let at = self.base + HEADER_SIZE + used;
+        if used + self.scratch.len() as u64 > self.present {
+            const AHEAD: u64 = 256 * 1024;
+            mem::populate(self.base + HEADER_SIZE + self.present, AHEAD);
+            self.present += AHEAD;
+        }
         // SAFETY: inside the mapped log, after all whole records.
         unsafe { core::ptr::copy_nonoverlapping(self.scratch.as_ptr(), at as *mut u8, self.scratch.len()) };
         self.header().records_used.store(used + self.scratch.len() as u64, Ordering::Release);

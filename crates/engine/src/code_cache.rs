@@ -12,11 +12,17 @@ pub const STUB_SIZE: u64 = 24;
 /// Room that must be left between the two ends for one translation.
 const RESERVE: u64 = 96 * 1024;
 
+/// Bytes that are made present at a time.
+const AHEAD: u64 = 128 * 1024;
+
 /// The code cache.
 pub struct CodeCache {
     low: u64,
     high: u64,
     end: u64,
+    /// Pages are present below this address and from the other one on.
+    present_low: u64,
+    present_high: u64,
 }
 
 impl CodeCache {
@@ -25,7 +31,7 @@ impl CodeCache {
         let size = if size == 0 { CACHE_SIZE } else { mem::page_up(size.clamp(4 * RESERVE, CACHE_SIZE)) };
         mem::map_at(CACHE_START, size, RWX)?;
         let end = CACHE_START + size;
-        Ok(CodeCache { low: CACHE_START, high: end, end })
+        Ok(CodeCache { low: CACHE_START, high: end, end, present_low: CACHE_START, present_high: end })
     }
 
     /// True when a translation might not fit any more.
@@ -47,6 +53,10 @@ impl CodeCache {
     /// The free memory at the low end and its address.
     pub fn free(&mut self) -> (&'static mut [u8], u64) {
         let start = self.low;
+        if start + AHEAD / 2 > self.present_low && self.present_low + AHEAD < self.present_high {
+            mem::populate(self.present_low, AHEAD);
+            self.present_low += AHEAD;
+        }
         let len = (self.high - self.low).min(RESERVE) as usize;
         // SAFETY: the range lies between the two ends: mapped, written by nobody else (the engine
         // is locked), executed by nobody before it is linked.
@@ -62,6 +72,10 @@ impl CodeCache {
     /// Memory for a stub at the high end and its address.
     pub fn stub(&mut self) -> (&'static mut [u8], u64) {
         assert!(self.high - STUB_SIZE > self.low);
+        if self.high - STUB_SIZE < self.present_high && self.present_high - AHEAD > self.present_low {
+            self.present_high -= AHEAD;
+            mem::populate(self.present_high, AHEAD);
+        }
         self.high -= STUB_SIZE;
         // SAFETY: as for `free`.
         (unsafe { core::slice::from_raw_parts_mut(self.high as *mut u8, STUB_SIZE as usize) }, self.high)

@@ -191,7 +191,12 @@ impl<T: Tool> Engine<T> {
             loop {
                 context = stack.unwind(sp, fx).or(context);
                 match stack.top() {
-                    Some(&top) if stack.depth() > 1 && top.sp < sp && !on_alternate => {
+                    Some(&top)
+                        if stack.depth() > 1
+                            && top.sp <= sp
+                            && !on_alternate
+                            && Effects::info(fx, &top).kind == EntryKind::Marker =>
+                    {
                         stack.pop(fx);
                         context = Some(CtxId(top.total as u32));
                     }

@@ -130,17 +130,19 @@ impl<T: Tool> Engine<T> {
     pub fn new(tool: T, graph: Graph, options: EngineOptions) -> Result<Self, Errno> {
         let cache = CodeCache::new(options.cache_size)?;
         mem::map_at(IBL_TABLE, (IBL_SLOTS * 8) as u64, RW)?;
+        mem::populate(IBL_TABLE, (IBL_SLOTS * 8) as u64);
         let engine = Engine {
             tool,
             graph,
             maps: Maps::new(),
             options,
             cache,
-            fragments: Vec::new(),
+            // Room is address space only; pages come when touched, and nothing is ever moved.
+            fragments: Vec::with_capacity(1 << 22),
             by_key: Map::default(),
-            exits: Vec::new(),
+            exits: Vec::with_capacity(1 << 23),
             continuations: Map::default(),
-            pc_map: Vec::new(),
+            pc_map: Vec::with_capacity(1 << 25),
             thunks: Map::default(),
             insns: Vec::new(),
             epoch: 0,

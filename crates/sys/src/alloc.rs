@@ -5,7 +5,7 @@
 //! process ends except those. The engine allocates little and frees less, so simplicity wins.
 
 use crate::lock::Lock;
-use crate::mem::{RW, map_anywhere, page_up, unmap};
+use crate::mem::{RW, map_anywhere, page_up, populate, unmap};
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::null_mut;
 
@@ -13,6 +13,8 @@ const SMALLEST: usize = 16;
 const LARGEST: usize = 1 << 19;
 const CLASSES: usize = 16;
 const CHUNK: usize = 1 << 20;
+/// Bytes of a new chunk that are made present at once.
+const FRESH: usize = 1 << 18;
 
 struct Heap {
     free: [usize; CLASSES],
@@ -79,6 +81,7 @@ unsafe impl GlobalAlloc for Allocator {
         }
         match map_anywhere(CHUNK as u64, RW) {
             Ok(chunk) => {
+                populate(chunk, FRESH as u64);
                 // Mappings are page-aligned only: round up to the block's own alignment.
                 let start = (chunk as usize + size - 1) & !(size - 1);
                 heap.bump = start + size;
