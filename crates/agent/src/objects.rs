@@ -17,8 +17,6 @@ pub struct Symbol {
     pub end: u64,
     /// Offset of the name in [`Object::names`].
     name: u32,
-    /// Global before weak before local, for choosing among names of one address.
-    rank: u8,
 }
 
 /// An object at one bias.
@@ -249,14 +247,9 @@ impl Object {
         let start = self.names.len() as u32;
         self.names.extend_from_slice(text);
         self.names.push(0);
-        let rank = match info >> 4 {
-            1 => 0,
-            2 => 1,
-            _ => 2,
-        };
         // Size zero: up to the next symbol or the end of the section; settled when all are known.
         let end = if size == 0 { 0 } else { value.saturating_add(size) };
-        self.symbols.push(Symbol { start: value, end, name: start, rank });
+        self.symbols.push(Symbol { start: value, end, name: start });
         Some(())
     }
 
@@ -287,7 +280,7 @@ impl Object {
         let Object { names, symbols, .. } = self;
         let name_of = |s: &Symbol| c_str(names, s.name as u64);
         symbols.sort_unstable_by(|a, b| {
-            (a.start, a.end == 0, a.rank).cmp(&(b.start, b.end == 0, b.rank)).then_with(|| prefer(name_of(a), name_of(b)))
+            a.start.cmp(&b.start).then_with(|| prefer(name_of(a), name_of(b)))
         });
         let mut kept: Vec<Symbol> = Vec::with_capacity(symbols.len());
         for s in symbols.iter() {
@@ -337,11 +330,12 @@ impl Object {
     }
 }
 
-/// Which of two names of one address is shown: the one with fewer leading underscores, then the
-/// shorter, then the first in byte order.
+/// Which of two names of one address is shown, as Valgrind chooses: the one that is shorter up to its
+/// version, then the one with a version, then the first in byte order.
 fn prefer(a: &[u8], b: &[u8]) -> core::cmp::Ordering {
-    let underscores = |n: &[u8]| n.iter().take_while(|&&c| c == b'_').count();
-    (underscores(a), a.len(), a).cmp(&(underscores(b), b.len(), b))
+    let plain = |n: &[u8]| n.iter().position(|&c| c == b'@').unwrap_or(n.len());
+    let (la, lb) = (plain(a), plain(b));
+    la.cmp(&lb).then((lb < b.len()).cmp(&(la < a.len()))).then_with(|| a.cmp(b))
 }
 
 #[cfg(test)]
@@ -364,9 +358,10 @@ mod tests {
     }
 
     #[test]
-    fn names_without_underscores_are_preferred() {
-        let mut names = [&b"__libc_malloc"[..], b"malloc", b"_x", b"malloc_alias"];
+    fn the_shortest_name_is_preferred_and_of_these_the_versioned_one() {
+        let mut names = [&b"__libc_malloc"[..], b"malloc", b"malloc@@GLIBC_2.2.5", b"alloca"];
         names.sort_by(|a, b| prefer(a, b));
-        assert_eq!(names[0], b"malloc");
+        assert_eq!(names[0], b"malloc@@GLIBC_2.2.5");
+        assert_eq!(names[1], b"alloca");
     }
 }
