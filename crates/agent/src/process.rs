@@ -49,6 +49,7 @@ pub unsafe fn start(stack: *mut u64) -> ! {
     };
     let engine_options = EngineOptions {
         no_links: config.is(Number::StressNoLinks),
+        no_traces: config.is(Number::StressNoTraces),
         block_limit: config.get(Number::StressBlockLimit) as usize,
         cache_size: config.get(Number::StressCacheSize),
         flush_always: config.is(Number::StressFlush),

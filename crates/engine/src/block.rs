@@ -8,6 +8,8 @@ use tallygraph_x64::{DecodeError, Flags, Insn, Kind};
 pub const MAX_INSNS: usize = 96;
 /// How many direct jumps a block may go over.
 const MAX_RUNS: usize = 4;
+/// How many forward conditional branches a superblock may go over.
+pub const MAX_SIDE_EXITS: usize = 5;
 
 /// `rol $3,%rdi; rol $13,%rdi; rol $61,%rdi; rol $51,%rdi`: the mark before a client request.
 pub const REQUEST_PREAMBLE: [u8; 16] =
@@ -24,6 +26,8 @@ pub struct Decoded {
     pub insn: Insn,
     /// Its bytes; `insn.len` of them count.
     pub bytes: [u8; 16],
+    /// A conditional branch that the superblock follows to its target.
+    pub taken: bool,
 }
 
 impl Decoded {
@@ -60,7 +64,7 @@ fn decode_at(maps: &mut Maps, pc: u64) -> Result<Decoded, NoBlock> {
     let have = code.len().min(16);
     bytes[..have].copy_from_slice(&code[..have]);
     match tallygraph_x64::decode(&bytes[..have.min(15)]) {
-        Ok(insn) => Ok(Decoded { pc, insn, bytes }),
+        Ok(insn) => Ok(Decoded { pc, insn, bytes, taken: false }),
         Err(DecodeError::Truncated) if have < 15 => {
             // The instruction may go on in the next mapping.
             let end = pc + have as u64;
@@ -69,7 +73,7 @@ fn decode_at(maps: &mut Maps, pc: u64) -> Result<Decoded, NoBlock> {
             let n = more.len().min(15 - have);
             bytes[have..have + n].copy_from_slice(&more[..n]);
             match tallygraph_x64::decode(&bytes[..have + n]) {
-                Ok(insn) => Ok(Decoded { pc, insn, bytes }),
+                Ok(insn) => Ok(Decoded { pc, insn, bytes, taken: false }),
                 Err(DecodeError::Truncated) => Err(NoBlock::NotExecutable),
                 Err(_) => Err(NoBlock::Undecodable),
             }
@@ -79,26 +83,29 @@ fn decode_at(maps: &mut Maps, pc: u64) -> Result<Decoded, NoBlock> {
     }
 }
 
-/// Decodes the block at `pc` into `out`. `inline_jump` says whether a direct jump from the first to
-/// the second address may be followed inside the block.
+/// Decodes the superblock at `pc` into `out`: it goes on behind forward conditional branches, which
+/// become side exits, and over direct jumps. `stays` says whether a transfer from the first to the
+/// second address leaves the call graph as it is.
 pub fn decode(
     maps: &mut Maps,
     pc: u64,
     limit: usize,
+    max_side_exits: usize,
     out: &mut Vec<Decoded>,
-    mut inline_jump: impl FnMut(&mut Maps, u64, u64) -> bool,
+    mut stays: impl FnMut(&mut Maps, u64, u64) -> bool,
 ) -> Result<End, NoBlock> {
     out.clear();
-    let (mut at, mut runs) = (pc, 1);
+    let (mut at, mut runs, mut side_exits) = (pc, 1, 0);
     loop {
         let d = match decode_at(maps, at) {
             Ok(d) => d,
             Err(e) if out.is_empty() => return Err(e),
-            Err(_) => return Ok(End::FallThrough),
+            // After a side exit that exit is the end.
+            Err(_) => return Ok(end_after(out)),
         };
         if d.bytes[..4] == REQUEST_PREAMBLE[..4] && is_request(maps, at) {
             if !out.is_empty() {
-                return Ok(End::FallThrough);
+                return Ok(end_after(out));
             }
             for _ in 0..5 {
                 let d = decode_at(maps, at)?;
@@ -111,11 +118,25 @@ pub fn decode(
         match d.insn.kind {
             Kind::Jmp if out.len() < limit && runs < MAX_RUNS => {
                 let target = d.insn.target(d.pc);
-                if out.iter().any(|o| o.pc == target) || !inline_jump(maps, d.pc, target) {
+                if out.iter().any(|o| o.pc == target) || !stays(maps, d.pc, target) {
                     return Ok(End::Transfer);
                 }
                 runs += 1;
                 at = target;
+            }
+            Kind::Jcc if out.len() < limit && side_exits < max_side_exits => {
+                // A backward branch is likely a loop's and taken, a forward one is not.
+                let target = d.insn.target(d.pc);
+                let taken = target <= d.pc;
+                let likely = if taken { target } else { d.next() };
+                if out.iter().any(|o| o.pc == likely) || !stays(maps, d.pc, likely) {
+                    return Ok(End::Transfer);
+                }
+                if let Some(last) = out.last_mut() {
+                    last.taken = taken;
+                }
+                side_exits += 1;
+                at = likely;
             }
             _ if d.insn.ends_block() => return Ok(End::Transfer),
             _ => {
@@ -128,6 +149,17 @@ pub fn decode(
     }
 }
 
+/// How a block ends that stops after the instructions it has.
+fn end_after(insns: &mut [Decoded]) -> End {
+    match insns.last_mut() {
+        Some(d) if d.insn.ends_block() => {
+            d.taken = false;
+            End::Transfer
+        }
+        _ => End::FallThrough,
+    }
+}
+
 fn is_request(maps: &mut Maps, pc: u64) -> bool {
     let Some(region) = maps.exec_region(pc) else { return false };
     let code = readable(region, pc);
@@ -135,8 +167,9 @@ fn is_request(maps: &mut Maps, pc: u64) -> bool {
 }
 
 /// True when every arithmetic flag is overwritten at `pc` before anything reads it, as far as
-/// straight-line code and direct transfers tell.
-pub fn flags_dead_at(maps: &mut Maps, pc: u64) -> bool {
+/// straight-line code and direct transfers tell. A return is followed to `return_to`, the address
+/// that the call in question pushed.
+pub fn flags_dead_at(maps: &mut Maps, pc: u64, mut return_to: Option<u64>) -> bool {
     let mut open = Flags::ALL_ARITH;
     let mut at = pc;
     for _ in 0..24 {
@@ -150,7 +183,15 @@ pub fn flags_dead_at(maps: &mut Maps, pc: u64) -> bool {
             return true;
         }
         at = match insn.kind {
-            Kind::Jmp | Kind::Call => insn.target(at),
+            Kind::Jmp => insn.target(at),
+            Kind::Call => {
+                return_to = Some(d.next());
+                insn.target(at)
+            }
+            Kind::Ret => match return_to.take() {
+                Some(to) => to,
+                None => return false,
+            },
             _ if insn.ends_block() => return false,
             _ => d.next(),
         };

@@ -5,12 +5,14 @@
 //!
 //! Register conventions inside the sequences:
 //!
-//! - *spilled*: guest `rcx` and `rdx` are in their slots, both registers are free;
+//! - *spilled*: guest `r10` and `r11` are in their slots, both registers are free;
+//! - why these two: no argument and no result is passed in them, so that the latency of spilling
+//!   them is on nobody's path;
 //! - *kept flags*: guest `rax` is in its slot and `rax` holds the guest's flags. A sequence keeps
 //!   flags when they may be live at the guest instruction it leads to.
 //!
-//! A return jumps through the newest entry's continuation with *spilled*, `rcx` = the entry and
-//! `rdx` = the running total. The continuation of a call instruction knows the return address and
+//! A return jumps through the newest entry's continuation with *spilled*, `r11` = the entry and
+//! `r10` = the running total. The continuation of a call instruction knows the return address and
 //! whether flags are live there; so the return needs no comparison and no flags.
 
 use crate::exit::CallSite;
@@ -20,8 +22,12 @@ use tallygraph_callgraph::{CallVariant, Edge, Entry};
 use tallygraph_x64::asm::{Asm, Gpr, cc};
 
 const RAX: i32 = gpr_disp(0);
-const RCX: i32 = gpr_disp(1);
-const RDX: i32 = gpr_disp(2);
+/// First scratch register: holds the entry, or the target of an indirect branch.
+const A: Gpr = Gpr::R11;
+/// Second scratch register: holds the running total.
+const B: Gpr = Gpr::R10;
+const A_SLOT: i32 = gpr_disp(11);
+const B_SLOT: i32 = gpr_disp(10);
 const ENTRY: i32 = size_of::<Entry>() as i32;
 const SP: i32 = 0;
 const ENTRY_TOTAL: i32 = 8;
@@ -53,8 +59,8 @@ pub fn restore_flags(asm: &mut Asm, keep: bool) {
 
 /// Loads the spilled registers.
 pub fn unspill(asm: &mut Asm) {
-    asm.load_gs(Gpr::Rcx, RCX);
-    asm.load_gs(Gpr::Rdx, RDX);
+    asm.load_gs(A, A_SLOT);
+    asm.load_gs(B, B_SLOT);
 }
 
 /// Pushes a guest return address on the guest's stack.
@@ -67,13 +73,14 @@ pub fn push_return_address(asm: &mut Asm, address: u64) {
 }
 
 /// Pushes a shadow stack entry and counts the call. *Spilled*, flags free or kept; `counting` says
-/// whether there is a running total.
+/// whether there is a running total, `total_loaded` that `r10` holds it.
 pub fn push_entry(
     asm: &mut Asm,
     variant: &CallVariant,
     edge: Option<&Edge>,
     is_jump: bool,
     counting: bool,
+    total_loaded: bool,
 ) -> CallFields {
     let other_level = (!variant.active.is_none()).then(|| {
         let active = active_disp(variant.active.0);
@@ -91,28 +98,31 @@ pub fn push_entry(
     {
         asm.inc_gs(counter_disp(edge.count));
     }
-    asm.load_gs(Gpr::Rcx, disp!(shadow_top));
+    asm.load_gs(A, disp!(shadow_top));
     if is_jump {
         // The stack pointer of the entry below, so that the later return pops both.
-        asm.load(Gpr::Rdx, Gpr::Rcx, SP);
-        asm.lea(Gpr::Rcx, Gpr::Rcx, ENTRY);
-        asm.store(Gpr::Rcx, SP, Gpr::Rdx);
+        asm.load(B, A, SP);
+        asm.lea(A, A, ENTRY);
+        asm.store(A, SP, B);
     } else {
-        asm.lea(Gpr::Rcx, Gpr::Rcx, ENTRY);
-        asm.store(Gpr::Rcx, SP, Gpr::Rsp);
+        asm.lea(A, A, ENTRY);
+        asm.store(A, SP, Gpr::Rsp);
     }
     if counting {
-        asm.load_gs(Gpr::Rdx, TOTAL);
-        asm.store(Gpr::Rcx, ENTRY_TOTAL, Gpr::Rdx);
+        if is_jump || !total_loaded {
+            asm.load_gs(B, TOTAL);
+        }
+        asm.store(A, ENTRY_TOTAL, B);
     }
-    asm.store_imm32(Gpr::Rcx, CONTINUATION, 0);
+    asm.store_imm32(A, CONTINUATION, 0);
     let continuation = asm.len() - 4;
-    asm.store_gs(disp!(shadow_top), Gpr::Rcx);
+    asm.store_gs(disp!(shadow_top), A);
     CallFields { other_level, continuation }
 }
 
 /// The continuation of a call instruction, up to where the guest goes on at `return_to` with all
-/// registers in the machine. `mismatch` is where anything unexpected goes, *spilled*.
+/// registers in the machine. `mismatch` is where anything unexpected goes, *spilled* and with flags
+/// kept when `keep`.
 pub fn call_continuation(
     asm: &mut Asm,
     variant: &CallVariant,
@@ -123,35 +133,32 @@ pub fn call_continuation(
     mismatch: u64,
 ) {
     keep_flags(asm, keep);
-    asm.cmp_load(Gpr::Rsp, Gpr::Rcx, SP);
-    let wrong_sp = asm.jcc8(cc::NE);
+    // No branch is taken on the usual path: history that indirect branches need stays short.
+    asm.cmp_load(Gpr::Rsp, A, SP);
+    asm.jcc(cc::NE, mismatch);
     let imm = return_to as i32;
     let near = imm as i64 as u64 == return_to;
     if near {
         asm.cmp_top_imm32(imm);
     } else {
-        asm.mov_imm64(Gpr::Rdx, return_to);
-        asm.cmp_top(Gpr::Rdx);
+        asm.mov_imm64(B, return_to);
+        asm.cmp_top(B);
     }
-    let right = asm.jcc8(cc::E);
-    asm.bind8(wrong_sp);
-    restore_flags(asm, keep);
-    asm.jmp(mismatch);
-    asm.bind8(right);
+    asm.jcc(cc::NE, mismatch);
     if let Some(edge) = edge
         && counting
     {
         if !near {
-            asm.load_gs(Gpr::Rdx, TOTAL);
+            asm.load_gs(B, TOTAL);
         }
-        asm.sub_load(Gpr::Rdx, Gpr::Rcx, ENTRY_TOTAL);
-        asm.add_gs(counter_disp(edge.inclusive), Gpr::Rdx);
+        asm.sub_load(B, A, ENTRY_TOTAL);
+        asm.add_gs(counter_disp(edge.inclusive), B);
     }
     if !variant.active.is_none() {
         asm.store_gs32_imm(active_disp(variant.active.0), variant.active_before);
     }
-    asm.lea(Gpr::Rcx, Gpr::Rcx, -ENTRY);
-    asm.store_gs(disp!(shadow_top), Gpr::Rcx);
+    asm.lea(A, A, -ENTRY);
+    asm.store_gs(disp!(shadow_top), A);
     asm.lea_rsp(8);
     restore_flags(asm, keep);
     unspill(asm);
@@ -165,42 +172,42 @@ pub fn jump_continuation(asm: &mut Asm, variant: &CallVariant, edge: Option<&Edg
         && counting
     {
         asm.store_gs(RAX, Gpr::Rax);
-        asm.load(Gpr::Rax, Gpr::Rcx, ENTRY_TOTAL);
+        asm.load(Gpr::Rax, A, ENTRY_TOTAL);
         asm.bytes(&[0x48, 0xf7, 0xd0]); // not rax
-        asm.lea_sum(Gpr::Rax, Gpr::Rax, Gpr::Rdx);
+        asm.lea_sum(Gpr::Rax, Gpr::Rax, B);
         asm.lea(Gpr::Rax, Gpr::Rax, 1); // total now - total at the call
-        asm.load_gs(Gpr::Rcx, counter_disp(edge.inclusive));
-        asm.lea_sum(Gpr::Rax, Gpr::Rax, Gpr::Rcx);
+        asm.load_gs(A, counter_disp(edge.inclusive));
+        asm.lea_sum(Gpr::Rax, Gpr::Rax, A);
         asm.store_gs(counter_disp(edge.inclusive), Gpr::Rax);
-        asm.load_gs(Gpr::Rcx, disp!(shadow_top));
+        asm.load_gs(A, disp!(shadow_top));
         asm.load_gs(Gpr::Rax, RAX);
     }
     if !variant.active.is_none() {
         asm.store_gs32_imm(active_disp(variant.active.0), variant.active_before);
     }
-    asm.lea(Gpr::Rcx, Gpr::Rcx, -ENTRY);
-    asm.store_gs(disp!(shadow_top), Gpr::Rcx);
-    asm.jmp_mem(Gpr::Rcx, CONTINUATION);
+    asm.lea(A, A, -ENTRY);
+    asm.store_gs(disp!(shadow_top), A);
+    asm.jmp_mem(A, CONTINUATION);
 }
 
 /// A return instruction after the block's own counter: updates the total and goes through the
 /// newest continuation. `count` adds a counter that could not be placed where flags are dead.
 pub fn return_through(asm: &mut Asm, insns: i32, late_counter: Option<i32>, block: u32, counting: bool) {
-    asm.store_gs(RCX, Gpr::Rcx);
-    asm.store_gs(RDX, Gpr::Rdx);
+    asm.store_gs(A_SLOT, A);
+    asm.store_gs(B_SLOT, B);
     if let Some(counter) = late_counter {
-        asm.load_gs(Gpr::Rdx, counter);
-        asm.lea(Gpr::Rdx, Gpr::Rdx, 1);
-        asm.store_gs(counter, Gpr::Rdx);
+        asm.load_gs(B, counter);
+        asm.lea(B, B, 1);
+        asm.store_gs(counter, B);
     }
     if counting {
-        asm.load_gs(Gpr::Rdx, TOTAL);
-        asm.lea(Gpr::Rdx, Gpr::Rdx, insns);
-        asm.store_gs(TOTAL, Gpr::Rdx);
+        asm.load_gs(B, TOTAL);
+        asm.lea(B, B, insns);
+        asm.store_gs(TOTAL, B);
     }
     asm.store_gs32_imm(disp!(last_block), block);
-    asm.load_gs(Gpr::Rcx, disp!(shadow_top));
-    asm.jmp_mem(Gpr::Rcx, CONTINUATION);
+    asm.load_gs(A, disp!(shadow_top));
+    asm.jmp_mem(A, CONTINUATION);
 }
 
 /// The hash of an indirect branch: 16 bits of target and exit number.
@@ -213,62 +220,59 @@ pub fn lookup_index(target: u64, key: u32) -> usize {
     (target as u32).wrapping_add(lookup_mix(key) as u32) as usize & 0xffff
 }
 
-/// The lookup: `rcx` (spilled) holds the target.
+/// The lookup: `r11` (spilled) holds the target.
 pub fn lookup(asm: &mut Asm, key: u32) {
-    asm.store_gs(disp!(ibl_target), Gpr::Rcx);
+    asm.store_gs(disp!(ibl_target), A);
     asm.store_gs32_imm(disp!(ibl_key), key);
-    asm.lea32_rcx(Gpr::Rcx, lookup_mix(key));
-    asm.movzx_ecx_cx();
-    asm.jmp_table8(Gpr::Rcx, crate::layout::IBL_TABLE as i32);
+    asm.lea32(A, A, lookup_mix(key));
+    asm.movzx_low16(A);
+    asm.jmp_table8(A, crate::layout::IBL_TABLE as i32);
 }
 
-/// The start of a lookup stub: goes to `miss` unless key and target are these. `rcx` is spilled.
+/// The start of a lookup stub: goes to `miss` unless key and target are these, with flags kept
+/// when `keep`. `r11` is spilled.
 pub fn lookup_check(asm: &mut Asm, key: u32, target: u64, keep: bool, miss: u64) {
     keep_flags(asm, keep);
     asm.cmp_gs32_imm32(disp!(ibl_key), key);
-    let wrong_key = asm.jcc8(cc::NE);
+    asm.jcc(cc::NE, miss);
     let imm = target as i32;
     if imm as i64 as u64 == target {
         asm.cmp_gs_imm32(disp!(ibl_target), imm);
     } else {
-        asm.store_gs(RDX, Gpr::Rdx);
-        asm.mov_imm64(Gpr::Rdx, target);
-        asm.cmp_gs(disp!(ibl_target), Gpr::Rdx);
-        asm.load_gs(Gpr::Rdx, RDX);
+        asm.store_gs(B_SLOT, B);
+        asm.mov_imm64(B, target);
+        asm.cmp_gs(disp!(ibl_target), B);
+        asm.load_gs(B, B_SLOT);
     }
-    let hit = asm.jcc8(cc::E);
-    asm.bind8(wrong_key);
-    restore_flags(asm, keep);
-    asm.jmp(miss);
-    asm.bind8(hit);
+    asm.jcc(cc::NE, miss);
 }
 
-/// Loads the target of the lookup's exit path and nothing else: only `rcx` was spilled.
-pub fn unspill_rcx(asm: &mut Asm) {
-    asm.load_gs(Gpr::Rcx, RCX);
+/// Loads the target of the lookup's exit path and nothing else: only `r11` was spilled.
+pub fn unspill_target(asm: &mut Asm) {
+    asm.load_gs(A, A_SLOT);
 }
 
 /// Spills both registers.
 pub fn spill(asm: &mut Asm) {
-    asm.store_gs(RCX, Gpr::Rcx);
-    asm.store_gs(RDX, Gpr::Rdx);
+    asm.store_gs(A_SLOT, A);
+    asm.store_gs(B_SLOT, B);
 }
 
-/// Spills `rdx` where `rcx` already is.
-pub fn spill_rdx(asm: &mut Asm) {
-    asm.store_gs(RDX, Gpr::Rdx);
+/// Spills `r10` where `r11` already is.
+pub fn spill_second(asm: &mut Asm) {
+    asm.store_gs(B_SLOT, B);
 }
 
-/// Adds `insns` to the running total and 1 to a counter in code where flags may be live. `rcx` and
-/// `rdx` are not spilled.
+/// Adds `insns` to the running total and 1 to a counter in code where flags may be live. `r10` and
+/// `r11` are not spilled.
 pub fn count_neutral(asm: &mut Asm, counter: i32, insns: i32) {
-    asm.store_gs(RCX, Gpr::Rcx);
+    asm.store_gs(A_SLOT, A);
     for (at, by) in [(counter, 1), (TOTAL, insns)] {
-        asm.load_gs(Gpr::Rcx, at);
-        asm.lea(Gpr::Rcx, Gpr::Rcx, by);
-        asm.store_gs(at, Gpr::Rcx);
+        asm.load_gs(A, at);
+        asm.lea(A, A, by);
+        asm.store_gs(at, A);
     }
-    asm.load_gs(Gpr::Rcx, RCX);
+    asm.load_gs(A, A_SLOT);
 }
 
 impl CallSite {

@@ -69,6 +69,12 @@ impl CodeCache {
         assert!(self.low <= self.high);
     }
 
+    /// Keeps the first `len` bytes of the free memory; what comes next follows without a gap.
+    pub fn commit_exact(&mut self, len: usize) {
+        self.low += len as u64;
+        assert!(self.low <= self.high);
+    }
+
     /// Memory for a stub at the high end and its address.
     pub fn stub(&mut self) -> (&'static mut [u8], u64) {
         assert!(self.high - STUB_SIZE > self.low);

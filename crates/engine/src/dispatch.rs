@@ -145,19 +145,10 @@ impl<T: Tool> Engine<T> {
         match exit.kind {
             ExitKind::Direct => self.direct(state, id, exit, link),
             ExitKind::Linked(context) => {
-                let pc = exit.target;
-                match self.fragment_for(pc, context) {
-                    Ok(f) => {
-                        let entry = self.entry_of(f);
-                        if link {
-                            self.link(id, entry);
-                        }
-                        Next::Resume(entry)
-                    }
-                    Err(why) => Next::Fault { pc, why },
-                }
+                self.go_to(id, exit.target, context, link)
             }
             ExitKind::CallLevel(site) => self.call_level(id, site, exit.fragment, link),
+            ExitKind::Warm => self.warm_up(exit.fragment, link),
             ExitKind::Syscall => Next::Syscall { next: exit.target, fragment: exit.fragment },
             ExitKind::ClientRequest => {
                 Next::Request { next: exit.target, context: self.context_of(exit.fragment) }
@@ -305,25 +296,46 @@ impl<T: Tool> Engine<T> {
         self.context_of(fragment)
     }
 
+    /// Makes a fragment that has run often again, as a superblock, and lets the old one lead to it.
+    fn warm_up(&mut self, fragment: u32, replace: bool) -> Next {
+        let old = &self.fragments[fragment as usize];
+        let (pc, context, start) = (old.pc, old.context, old.start);
+        match self.warm_fragment_for(pc, context) {
+            Ok(f) => {
+                let entry = self.entry_of(f);
+                if replace {
+                    crate::translate::redirect(start, entry);
+                }
+                Next::Resume(entry)
+            }
+            Err(why) => Next::Fault { pc, why },
+        }
+    }
+
+    /// Goes to a fragment, and links the exit.
+    fn go_to(&mut self, id: u32, pc: u64, context: CtxId, link: bool) -> Next {
+        match self.fragment_for(pc, context) {
+            Ok(f) => {
+                let entry = self.entry_of(f);
+                if link {
+                    self.link(id, entry);
+                }
+                Next::Resume(entry)
+            }
+            Err(why) => Next::Fault { pc, why },
+        }
+    }
+
     fn direct(&mut self, state: &mut ThreadState, id: u32, exit: Exit, link: bool) -> Next {
         let pc = exit.target;
         if let Some(context) = self.unwind(state) {
             return self.resume_at(pc, context);
         }
         let from = &self.fragments[exit.fragment as usize];
-        let (context, block, place) = (from.context, from.block, from.place);
+        let (context, block, place) = (from.context, exit.block, from.place);
         let Some(to) = self.place_of(pc) else { return Next::Fault { pc, why: NoBlock::NotExecutable } };
         if Graph::jump(&place, &to) == Transfer::Stay {
-            return match self.fragment_for(pc, context) {
-                Ok(f) => {
-                    let entry = self.entry_of(f);
-                    if link {
-                        self.link(id, entry);
-                    }
-                    Next::Resume(entry)
-                }
-                Err(why) => Next::Fault { pc, why },
-            };
+            return self.go_to(id, pc, context, link);
         }
         let site = self.jump_site(context, block, pc);
         match self.thunk(&site, exit.fragment) {
@@ -341,7 +353,7 @@ impl<T: Tool> Engine<T> {
     fn jump_site(&mut self, caller: CtxId, site: BlockId, to_addr: u64) -> CallSite {
         let function = self.function_of(to_addr);
         let (level, _) = self.graph.first_level(caller, function);
-        let keep_flags = !flags_dead_at(&mut self.maps, to_addr);
+        let keep_flags = !flags_dead_at(&mut self.maps, to_addr, None);
         CallSite { caller, site, function, to_addr, level, return_to: None, keep_flags }
     }
 
@@ -389,7 +401,7 @@ impl<T: Tool> Engine<T> {
 
     fn indirect_unlinked(&mut self, exit: Exit, pc: u64) -> Next {
         let from = &self.fragments[exit.fragment as usize];
-        let (context, block, place) = (from.context, from.block, from.place);
+        let (context, block, place) = (from.context, exit.block, from.place);
         let Some(to) = self.place_of(pc) else {
             return Next::Fault { pc, why: NoBlock::NotExecutable };
         };

@@ -87,8 +87,8 @@ fn clear_base_extension(form: &mut [u8; 16], d: &Decoded) {
     }
 }
 
-/// Emits `mov r64, operand` for the `r/m` operand of an indirect branch. `rsp` is still the
-/// guest's, so operands based on it are right. The target register is `rcx`, already spilled.
+/// Emits `mov r11, operand` for the `r/m` operand of an indirect branch; `r11` is spilled already and
+/// still holds the guest's value. `rsp` is the guest's, so operands based on it are right.
 pub fn load_branch_target(asm: &mut Asm, d: &Decoded) -> Result<(), Uncopyable> {
     let insn = &d.insn;
     debug_assert!(matches!(insn.kind, Kind::JmpInd | Kind::CallInd));
@@ -101,14 +101,14 @@ pub fn load_branch_target(asm: &mut Asm, d: &Decoded) -> Result<(), Uncopyable> 
             return Err(Uncopyable);
         }
         match i32::try_from(operand as i64) {
-            // mov rcx, [disp32]
-            Ok(absolute) if operand < 0x8000_0000 => {
-                asm.bytes(&[0x48, 0x8b, 0x0c, 0x25]);
+            // mov r11, [disp32]
+            Ok(absolute) => {
+                asm.bytes(&[0x4c, 0x8b, 0x1c, 0x25]);
                 asm.bytes(&absolute.to_le_bytes());
             }
-            _ => {
-                asm.mov_imm64(Gpr::Rcx, operand);
-                asm.load(Gpr::Rcx, Gpr::Rcx, 0);
+            Err(_) => {
+                asm.mov_imm64(Gpr::R11, operand);
+                asm.load(Gpr::R11, Gpr::R11, 0);
             }
         }
         return Ok(());
@@ -119,7 +119,7 @@ pub fn load_branch_target(asm: &mut Asm, d: &Decoded) -> Result<(), Uncopyable> 
     if insn.prefixes.addrsize() {
         asm.bytes(&[0x67]);
     }
-    asm.bytes(&[0x48 | insn.rex & 3, 0x8b, insn.modrm & 0xc7 | 1 << 3]);
+    asm.bytes(&[0x4c | insn.rex & 3, 0x8b, insn.modrm & 0xc7 | 3 << 3]);
     let tail = insn.modrm_off as usize + 1;
     asm.bytes(&d.bytes[tail..insn.len as usize]);
     Ok(())

@@ -13,7 +13,7 @@
 use crate::block::Decoded;
 use crate::code_cache::CodeCache;
 use crate::exit::{CallSite, Exit, ExitKind, special};
-use crate::layout::{IBL_SLOTS, IBL_TABLE};
+use crate::layout::{HEAT, HEAT_SLOTS, IBL_SLOTS, IBL_TABLE};
 use crate::maps::Maps;
 use crate::thread::disp;
 use crate::tool::Tool;
@@ -54,6 +54,8 @@ pub struct Fragment {
     pub pc_map: u32,
     /// Its fragment was invalidated; nothing links to it any more.
     pub dead: bool,
+    /// Translated with care, as a superblock.
+    pub warm: bool,
 }
 
 /// Where a copied instruction is.
@@ -74,6 +76,8 @@ pub struct PcEntry {
 pub struct EngineOptions {
     /// Exits are never linked.
     pub no_links: bool,
+    /// Superblocks are never made.
+    pub no_traces: bool,
     /// Largest block, 0 for the normal limit.
     pub block_limit: usize,
     /// Size of the code cache, 0 for the normal size.
@@ -102,6 +106,7 @@ pub struct Engine<T: Tool> {
     pub(crate) pc_map: Vec<PcEntry>,
     pub(crate) thunks: Map<CallSite, u64>,
     pub(crate) insns: Vec<Decoded>,
+    pub(crate) chain: Option<crate::translate::Chain>,
     /// Increases with each flush; addresses of generated code are valid within one epoch.
     pub(crate) epoch: u64,
     /// Statistics for `-v`.
@@ -131,6 +136,7 @@ impl<T: Tool> Engine<T> {
         let cache = CodeCache::new(options.cache_size)?;
         mem::map_at(IBL_TABLE, (IBL_SLOTS * 8) as u64, RW)?;
         mem::populate(IBL_TABLE, (IBL_SLOTS * 8) as u64);
+        mem::map_at(HEAT, HEAT_SLOTS * 4, RW)?;
         let engine = Engine {
             tool,
             graph,
@@ -145,6 +151,7 @@ impl<T: Tool> Engine<T> {
             pc_map: Vec::with_capacity(1 << 25),
             thunks: Map::default(),
             insns: Vec::new(),
+            chain: None,
             epoch: 0,
             stats: Stats::default(),
         };
@@ -174,7 +181,8 @@ impl<T: Tool> Engine<T> {
     /// Makes an exit and its stub; `spilled` says in what state the stub is reached.
     pub(crate) fn new_exit(&mut self, kind: ExitKind, fragment: u32, target: u64, spilled: bool) -> (u32, u64) {
         let id = special::FIRST + self.exits.len() as u32;
-        self.exits.push(Exit { kind, fragment, target, field: 0 });
+        let block = self.fragments.get(fragment as usize).map_or(BlockId::NONE, |f| f.block);
+        self.exits.push(Exit { kind, fragment, block, target, field: 0 });
         let (buf, at) = self.cache.stub();
         let mut asm = Asm::new(buf, at);
         asm.store_gs32_imm(disp!(exit_id), id);
@@ -187,7 +195,8 @@ impl<T: Tool> Engine<T> {
     /// An exit number without a stub: the key of an indirect branch.
     pub(crate) fn new_key(&mut self, kind: ExitKind, fragment: u32) -> u32 {
         let id = special::FIRST + self.exits.len() as u32;
-        self.exits.push(Exit { kind, fragment, target: 0, field: 0 });
+        let block = self.fragments.get(fragment as usize).map_or(BlockId::NONE, |f| f.block);
+        self.exits.push(Exit { kind, fragment, block, target: 0, field: 0 });
         id
     }
 

@@ -52,6 +52,8 @@ pub enum ExitKind {
         /// Guest address after the call.
         return_to: u64,
     },
+    /// The fragment has run often: it is made again, with care.
+    Warm,
     /// A system call; `target` is the address after it.
     Syscall,
     /// A client request; `target` is the address after it.
@@ -69,6 +71,8 @@ pub struct Exit {
     pub kind: ExitKind,
     /// Fragment it leaves.
     pub fragment: u32,
+    /// Block that ends in it.
+    pub block: BlockId,
     /// Guest address it goes to, where that is known.
     pub target: u64,
     /// Code cache address of the branch displacement that leads here; 0 when it can't be linked.

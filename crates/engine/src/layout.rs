@@ -10,6 +10,7 @@
 //! 0x1000_0000  main program (PIE) and dynamic linker, then its libraries upwards
 //! 0x4000_0000  the kernel's range for MAP_32BIT (free)
 //! 0x5e00_0000  indirect-branch lookup table
+//! 0x5e80_0000  countdowns to the second translation
 //! 0x6000_0000  code cache: fragments upwards, stubs downwards from its end
 //! 0x7000_0000  the agent's own image
 //! 0x7fff_8000  (AddressSanitizer's shadow starts here: free)
@@ -26,6 +27,10 @@ pub const OBJECTS_END: u64 = 0x4000_0000;
 pub const IBL_TABLE: u64 = 0x5e00_0000;
 /// Slots in the table, indexed by 16 bits.
 pub const IBL_SLOTS: usize = 1 << 16;
+/// Countdowns of fragments that have not run often, `u32` each.
+pub const HEAT: u64 = 0x5e80_0000;
+/// Number of countdowns.
+pub const HEAT_SLOTS: u64 = 1 << 22;
 /// Start of the code cache.
 pub const CACHE_START: u64 = 0x6000_0000;
 /// Size of the code cache.

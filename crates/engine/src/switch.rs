@@ -1,7 +1,7 @@
 //! The context switch between guest and engine.
 //!
 //! Leaving the code cache: an exit stub stores the exit's number and jumps to [`exit_plain`] when all
-//! guest registers are in the machine, or to [`exit_spilled`] when `rcx` and `rdx` are already in
+//! guest registers are in the machine, or to [`exit_spilled`] when `r10` and `r11` are already in
 //! their slots. The registers are stored, the engine's stack is entered, and
 //! [`ThreadState::on_exit`](crate::thread::ThreadState) decides where to resume. The guest's stack
 //! is never written: the red zone below its pointer is in use.
@@ -20,11 +20,11 @@ const XMM: i32 = offset_of!(ThreadState, xmm) as i32;
 #[unsafe(naked)]
 pub unsafe extern "C" fn exit_plain() {
     naked_asm!(
-        "mov gs:[{rcx}], rcx",
-        "mov gs:[{rdx}], rdx",
+        "mov gs:[{r10}], r10",
+        "mov gs:[{r11}], r11",
         "jmp {spilled}",
-        rcx = const gpr_disp(1),
-        rdx = const gpr_disp(2),
+        r10 = const gpr_disp(10),
+        r11 = const gpr_disp(11),
         spilled = sym exit_spilled,
     )
 }
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn exit_plain() {
 ///
 /// # Safety
 ///
-/// Jumped to from generated code only; not a function. `rcx` and `rdx` are spilled.
+/// Jumped to from generated code only; not a function. `r10` and `r11` are spilled.
 #[unsafe(naked)]
 pub unsafe extern "C" fn exit_return() {
     naked_asm!(
@@ -49,21 +49,21 @@ pub unsafe extern "C" fn exit_return() {
 ///
 /// # Safety
 ///
-/// Jumped to from generated code only; not a function. `rcx` is spilled.
+/// Jumped to from generated code only; not a function. `r11` is spilled.
 #[unsafe(naked)]
 pub unsafe extern "C" fn exit_lookup() {
     naked_asm!(
-        "mov gs:[{rdx}], rdx",
+        "mov gs:[{r10}], r10",
         "mov dword ptr gs:[{id}], {value}",
         "jmp {spilled}",
         id = const disp!(exit_id),
         value = const crate::exit::special::LOOKUP,
-        rdx = const gpr_disp(2),
+        r10 = const gpr_disp(10),
         spilled = sym exit_spilled,
     )
 }
 
-/// Leaves the code cache with `rcx` and `rdx` already in their slots.
+/// Leaves the code cache with `r10` and `r11` already in their slots.
 ///
 /// # Safety
 ///
@@ -72,6 +72,8 @@ pub unsafe extern "C" fn exit_lookup() {
 pub unsafe extern "C" fn exit_spilled() {
     naked_asm!(
         "mov gs:[{r0}], rax",
+        "mov gs:[{r1}], rcx",
+        "mov gs:[{r2}], rdx",
         "mov gs:[{r3}], rbx",
         "mov gs:[{r4}], rsp",
         "mov gs:[{r5}], rbp",
@@ -79,8 +81,6 @@ pub unsafe extern "C" fn exit_spilled() {
         "mov gs:[{r7}], rdi",
         "mov gs:[{r8}], r8",
         "mov gs:[{r9}], r9",
-        "mov gs:[{r10}], r10",
-        "mov gs:[{r11}], r11",
         "mov gs:[{r12}], r12",
         "mov gs:[{r13}], r13",
         "mov gs:[{r14}], r14",
@@ -109,9 +109,9 @@ pub unsafe extern "C" fn exit_spilled() {
         "movaps [rdi + {x} + 0xf0], xmm15",
         "call gs:[{on_exit}]",
         "jmp {resume}",
-        r0 = const gpr_disp(0), r3 = const gpr_disp(3), r4 = const gpr_disp(4), r5 = const gpr_disp(5),
-        r6 = const gpr_disp(6), r7 = const gpr_disp(7), r8 = const gpr_disp(8), r9 = const gpr_disp(9),
-        r10 = const gpr_disp(10), r11 = const gpr_disp(11), r12 = const gpr_disp(12), r13 = const gpr_disp(13),
+        r0 = const gpr_disp(0), r1 = const gpr_disp(1), r2 = const gpr_disp(2), r3 = const gpr_disp(3),
+        r4 = const gpr_disp(4), r5 = const gpr_disp(5), r6 = const gpr_disp(6), r7 = const gpr_disp(7),
+        r8 = const gpr_disp(8), r9 = const gpr_disp(9), r12 = const gpr_disp(12), r13 = const gpr_disp(13),
         r14 = const gpr_disp(14), r15 = const gpr_disp(15),
         rflags = const RFLAGS_DISP,
         engine_sp = const disp!(engine_sp),
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn exit_spilled() {
 }
 
 /// Enters the code cache at the address in `rax` with the guest registers of the current thread
-/// block. `rcx` and `rdx` are loaded and stay in their slots too, so the target may be code that
+/// block. `r10` and `r11` are loaded and stay in their slots too, so the target may be code that
 /// expects them spilled.
 ///
 /// # Safety

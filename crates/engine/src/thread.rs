@@ -6,8 +6,8 @@
 //! gs:COUNTERS_OFFSET   counters, u64, a window on the thread's arena of the spool
 //! ```
 //!
-//! While the guest runs in the code cache its registers are in the machine, except that `rcx` and
-//! `rdx` (and `rax` with the flags) may be *spilled* into [`GuestRegs`] for a few instructions.
+//! While the guest runs in the code cache its registers are in the machine, except that `r10` and
+//! `r11` (and `rax` with the flags) may be *spilled* into [`GuestRegs`] for a few instructions.
 //! While the engine runs, all of them are in [`GuestRegs`].
 
 use core::mem::offset_of;

@@ -5,13 +5,28 @@ use crate::calls;
 use crate::emit;
 use crate::engine::{Engine, Fragment, PcEntry};
 use crate::exit::{CallSite, ExitKind};
-use crate::layout::{TOTAL, counter_disp};
+use crate::layout::{HEAT, HEAT_SLOTS, TOTAL, counter_disp};
 use crate::thread::gpr_disp;
 use crate::tool::{BlockIds, NewBlock, Tool};
 use alloc::vec::Vec;
-use tallygraph_callgraph::{CtxId, EdgeId, EntryInfo, EntryKind, FnId, Graph, Place, Transfer};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use tallygraph_callgraph::{CallVariant, CtxId, Edge, EdgeId, EntryInfo, EntryKind, FnId, Graph, Place, Transfer};
 use tallygraph_x64::Kind;
-use tallygraph_x64::asm::{Asm, Gpr};
+use tallygraph_x64::asm::{Asm, Gpr, cc};
+
+/// A fragment that is not yet committed because the code after a call may follow it directly.
+pub(crate) struct Chain {
+    /// Where the call returns to.
+    pc: u64,
+    context: CtxId,
+    /// Bytes up to the jump to the return point, and with it.
+    keep: usize,
+    full: usize,
+    exit: u32,
+}
+
+/// How many return points follow each other directly.
+const MAX_CHAIN: usize = 2;
 
 /// A block being emitted.
 struct Emission<'a> {
@@ -24,15 +39,47 @@ struct Emission<'a> {
     /// The total is not yet updated when the end is reached.
     total_late: bool,
     insns: &'a [Decoded],
+    /// Conditional branches inside the superblock.
+    side_exits: Vec<SideExit>,
+}
+
+/// What a call leaves to be emitted: the code its return goes to.
+struct Continuation {
+    site: CallSite,
+    variant: CallVariant,
+    edge: Option<Edge>,
+    fragment: u32,
+    /// Offset of the imm32 that takes its address.
+    field: usize,
+}
+
+/// A conditional branch that leaves a superblock early.
+struct SideExit {
+    /// Offset of the branch's rel32 field.
+    field: usize,
+    /// The path up to and including the branch.
+    ids: BlockIds,
+    /// Its instructions.
+    insns: usize,
+    /// Where the branch goes.
+    target: u64,
 }
 
 impl<T: Tool> Engine<T> {
     /// The fragment for `pc` in `context`, made if there is none.
     pub(crate) fn fragment_for(&mut self, pc: u64, context: CtxId) -> Result<u32, NoBlock> {
-        if let Some(&f) = self.by_key.get(&(pc, context)) {
-            return Ok(f);
+        match self.by_key.get(&(pc, context)) {
+            Some(&f) => Ok(f),
+            None => self.translate(pc, context, false),
         }
-        self.translate(pc, context)
+    }
+
+    /// The fragment for `pc` in `context`, made with care: code that is run often.
+    pub(crate) fn warm_fragment_for(&mut self, pc: u64, context: CtxId) -> Result<u32, NoBlock> {
+        match self.by_key.get(&(pc, context)) {
+            Some(&f) if self.fragments[f as usize].warm => Ok(f),
+            _ => self.translate(pc, context, true),
+        }
     }
 
     /// Entry address of a fragment.
@@ -54,22 +101,60 @@ impl<T: Tool> Engine<T> {
         }
     }
 
-    fn translate(&mut self, pc: u64, context: CtxId) -> Result<u32, NoBlock> {
+    fn translate(&mut self, pc: u64, context: CtxId, warm: bool) -> Result<u32, NoBlock> {
         let mut insns = core::mem::take(&mut self.insns);
-        let result = self.translate_into(pc, context, &mut insns);
+        let result = self.translate_into(pc, context, warm, &mut insns);
+        for _ in 0..MAX_CHAIN {
+            let Some(chain) = self.chain.take() else { break };
+            // The code after a call follows its continuation, when it is not there yet.
+            let fresh = warm && !self.options.no_traces && !self.is_translated_warm(chain.pc, chain.context);
+            if !fresh || self.place_of(chain.pc).is_none() {
+                self.chain = Some(chain);
+                break;
+            }
+            if let Some(f) = self.fragments.last_mut() {
+                f.end = f.start + chain.keep as u64;
+            }
+            let before = self.fragments.len();
+            self.cache.commit_exact(chain.keep);
+            if self.translate_into(chain.pc, chain.context, warm, &mut insns).is_ok() {
+                self.exit(chain.exit).field = 0;
+            } else {
+                debug_assert_eq!(before, self.fragments.len());
+                // Nothing was made: the jump is still there.
+                self.cache.commit(chain.full - chain.keep);
+                if let Some(f) = self.fragments.last_mut() {
+                    f.end = f.start + chain.full as u64;
+                }
+            }
+        }
+        if let Some(chain) = self.chain.take() {
+            self.cache.commit(chain.full);
+        }
         self.insns = insns;
         result
     }
 
-    fn translate_into(&mut self, pc: u64, context: CtxId, insns: &mut Vec<Decoded>) -> Result<u32, NoBlock> {
+    fn is_translated_warm(&self, pc: u64, context: CtxId) -> bool {
+        self.by_key.get(&(pc, context)).is_some_and(|&f| self.fragments[f as usize].warm)
+    }
+
+    fn translate_into(
+        &mut self,
+        pc: u64,
+        context: CtxId,
+        warm: bool,
+        insns: &mut Vec<Decoded>,
+    ) -> Result<u32, NoBlock> {
         let limit = match self.options.block_limit {
             0 => MAX_INSNS,
             n => n.min(MAX_INSNS),
         };
         let place = self.place_of(pc).ok_or(NoBlock::NotExecutable)?;
         let mut last_place = place;
+        let side_exits = if warm && !self.options.no_traces { block::MAX_SIDE_EXITS } else { 0 };
         let Engine { maps, tool, .. } = self;
-        let end = block::decode(maps, pc, limit, insns, |maps, _, target| {
+        let end = block::decode(maps, pc, limit, side_exits, insns, |maps, _, target| {
             let Some(region) = maps.exec_region(target) else { return false };
             let to = tool.place(target, region);
             let stay = Graph::jump(&last_place, &to) == Transfer::Stay;
@@ -98,6 +183,7 @@ impl<T: Tool> Engine<T> {
             late: counting,
             total_late: counting,
             insns,
+            side_exits: Vec::new(),
         };
         self.fragments.push(Fragment {
             pc,
@@ -114,13 +200,26 @@ impl<T: Tool> Engine<T> {
             total_early: false,
             pc_map: first_map,
             dead: false,
+            warm,
         });
         self.by_key.insert((pc, context), fragment);
         self.emit_body(&mut asm, &mut e, end);
-        self.emit_end(&mut asm, &mut e, end);
+        let continuation = self.emit_end(&mut asm, &mut e, end);
+        self.emit_side_exits(&mut asm, &e);
+        let len = match continuation {
+            Some(c) => {
+                let (keep, exit) = self.emit_continuation(&mut asm, &c);
+                let full = asm.len();
+                self.chain = Some(Chain { pc: c.site.return_to.unwrap_or(0), context, keep, full, exit });
+                full
+            }
+            None => {
+                let len = asm.len();
+                self.cache.commit(len);
+                len
+            }
+        };
         assert!(!asm.overflow, "a translation does not fit");
-        let len = asm.len();
-        self.cache.commit(len);
         self.fragments[fragment as usize].end = base + len as u64;
         self.stats.fragments += 1;
         self.stats.insns += insns.len() as u64;
@@ -139,15 +238,22 @@ impl<T: Tool> Engine<T> {
             && e.counting;
         let body = if end == End::Transfer && !copied_at_end(last.kind) { n - 1 } else { n };
         let total = e.insns.len() as i32;
-        let position = (0..n).find(|&i| dead(i));
+        // Only what runs after the last side exit may count the whole.
+        let is_side_exit = |i: usize| i + 1 < n && e.insns[i].insn.kind == Kind::Jcc;
+        let last_part = (0..n).rev().find(|&i| is_side_exit(i)).map_or(0, |i| i + 1);
+        let position = (last_part..n).find(|&i| dead(i));
         let must_count_early = !own_total && position.is_none();
-        if e.counting && must_count_early {
-            let at = asm.len();
-            calls::count_neutral(asm, counter_disp(e.ids.counter), total);
-            self.set_counted(e, at, asm.len(), true);
+        let warm = self.fragments[e.fragment as usize].warm;
+        if !warm && dead(0) && end != End::Request && !self.options.no_traces && !self.options.no_links {
+            self.emit_countdown(asm, e.fragment);
         }
         let mut next_repeated = 0;
         for i in 0..n {
+            if e.counting && must_count_early && i == last_part {
+                let at = asm.len();
+                calls::count_neutral(asm, counter_disp(e.ids.counter), total);
+                self.set_counted(e, at, asm.len(), true);
+            }
             if e.counting && e.late && position == Some(i) {
                 let at = asm.len();
                 asm.inc_gs(counter_disp(e.ids.counter));
@@ -166,7 +272,9 @@ impl<T: Tool> Engine<T> {
                 if is_repeated(d) && e.counting {
                     emit::repeated(asm, d, counter_disp(e.ids.repeated[next_repeated]), TOTAL);
                     next_repeated += 1;
-                } else if !matches!(d.insn.kind, Kind::Jmp) {
+                } else if d.insn.kind == Kind::Jcc {
+                    self.emit_side_branch(asm, e, i);
+                } else if d.insn.kind != Kind::Jmp {
                     match emit::copy(asm, d) {
                         Ok(at) => {
                             offset += at;
@@ -184,6 +292,54 @@ impl<T: Tool> Engine<T> {
         }
     }
 
+    /// Emits the countdown to the second translation, at the very start of a fragment: its first
+    /// instruction is long enough to be replaced by a jump in one aligned store.
+    fn emit_countdown(&mut self, asm: &mut Asm, fragment: u32) {
+        if fragment as u64 >= HEAT_SLOTS || !asm.is_empty() || !asm.pc().is_multiple_of(8) {
+            return;
+        }
+        let at = HEAT + fragment as u64 * 4;
+        // SAFETY: the table is mapped for the engine's life.
+        unsafe { (*(at as *const AtomicU32)).store(WARM_AFTER, Ordering::Relaxed) };
+        asm.dec_abs32(at as i32);
+        let (_, stub) = self.new_exit(ExitKind::Warm, fragment, 0, false);
+        asm.jcc(cc::S, stub);
+    }
+
+    /// Emits a conditional branch inside a superblock. What it leads to counts the path up to it.
+    fn emit_side_branch(&mut self, asm: &mut Asm, e: &mut Emission, i: usize) {
+        let d = &e.insns[i];
+        let path = &e.insns[..=i];
+        // Further executions of repeated instructions are counted with the whole superblock.
+        let context = e.context;
+        let place = self.fragments[e.fragment as usize].place;
+        let ids = self.tool.block(&NewBlock { context, place, insns: path, repeated: &[], conditional: true });
+        // The likely way goes on in the superblock.
+        let (cc, target) =
+            if d.taken { (d.insn.cc() ^ 1, d.next()) } else { (d.insn.cc(), d.insn.target(d.pc)) };
+        asm.jcc(cc, asm.pc());
+        let field = asm.len() - 4;
+        e.side_exits.push(SideExit { field, ids, insns: i + 1, target });
+    }
+
+    /// Emits what side exits lead to: counting, then the jump to the target.
+    fn emit_side_exits(&mut self, asm: &mut Asm, e: &Emission) {
+        for side in &e.side_exits {
+            asm.patch32(side.field, (asm.len() - side.field - 4) as i32);
+            if e.counting {
+                let counter = counter_disp(side.ids.counter);
+                if block::flags_dead_at(&mut self.maps, side.target, None) {
+                    asm.inc_gs(counter);
+                    asm.add_gs_imm(TOTAL, side.insns as i32);
+                } else {
+                    calls::count_neutral(asm, counter, side.insns as i32);
+                }
+            }
+            let id = self.jump_exit(asm, ExitKind::Direct, e.fragment, side.target);
+            self.exit(id).block = side.ids.block;
+        }
+    }
+
     fn set_counted(&mut self, e: &mut Emission, from: usize, to: usize, with_total: bool) {
         e.late = false;
         e.total_late = !with_total;
@@ -193,17 +349,18 @@ impl<T: Tool> Engine<T> {
         f.total_early = with_total;
     }
 
-    fn emit_end(&mut self, asm: &mut Asm, e: &mut Emission, end: End) {
+    /// Emits the end of the block; gives the continuation of a direct call, to be emitted last.
+    fn emit_end(&mut self, asm: &mut Asm, e: &mut Emission, end: End) -> Option<Continuation> {
         let last = e.insns[e.insns.len() - 1];
         let next = last.next();
         match end {
             End::FallThrough => {
                 self.jump_exit(asm, ExitKind::Direct, e.fragment, next);
-                return;
+                return None;
             }
             End::Request => {
                 self.leave(asm, ExitKind::ClientRequest, e.fragment, next);
-                return;
+                return None;
             }
             End::Transfer => {}
         }
@@ -231,7 +388,7 @@ impl<T: Tool> Engine<T> {
                 asm.mov_imm32(Gpr::Rax, 0);
                 self.jump_exit(asm, ExitKind::Direct, e.fragment, insn.target(last.pc));
             }
-            Kind::Call => self.emit_direct_call(asm, e, insn.target(last.pc), next),
+            Kind::Call => return self.emit_direct_call(asm, e, insn.target(last.pc), next),
             Kind::CallInd | Kind::JmpInd => self.emit_indirect(asm, e, &last),
             Kind::Ret => {
                 let pop = insn.imm as u16 as u32;
@@ -242,14 +399,14 @@ impl<T: Tool> Engine<T> {
                     // The engine handles it: the continuation can't know how much to pop.
                     calls::spill(asm);
                     if let Some(counter) = late {
-                        asm.load_gs(Gpr::Rdx, counter);
-                        asm.lea(Gpr::Rdx, Gpr::Rdx, 1);
-                        asm.store_gs(counter, Gpr::Rdx);
+                        asm.load_gs(Gpr::R10, counter);
+                        asm.lea(Gpr::R10, Gpr::R10, 1);
+                        asm.store_gs(counter, Gpr::R10);
                     }
                     if e.counting {
-                        asm.load_gs(Gpr::Rdx, TOTAL);
-                        asm.lea(Gpr::Rdx, Gpr::Rdx, e.insns.len() as i32);
-                        asm.store_gs(TOTAL, Gpr::Rdx);
+                        asm.load_gs(Gpr::R10, TOTAL);
+                        asm.lea(Gpr::R10, Gpr::R10, e.insns.len() as i32);
+                        asm.store_gs(TOTAL, Gpr::R10);
                     }
                     asm.store_gs32_imm(crate::thread::disp!(last_block), block);
                     asm.jmp(crate::switch::exit_return as *const () as u64);
@@ -263,6 +420,7 @@ impl<T: Tool> Engine<T> {
                 self.jump_exit(asm, ExitKind::Direct, e.fragment, next);
             }
         }
+        None
     }
 
     /// Emits an unlinkable exit.
@@ -275,18 +433,24 @@ impl<T: Tool> Engine<T> {
     fn late_counts(&mut self, asm: &mut Asm, e: &Emission) {
         if e.late {
             let counter = counter_disp(e.ids.counter);
-            asm.load_gs(Gpr::Rdx, counter);
-            asm.lea(Gpr::Rdx, Gpr::Rdx, 1);
-            asm.store_gs(counter, Gpr::Rdx);
+            asm.load_gs(Gpr::R10, counter);
+            asm.lea(Gpr::R10, Gpr::R10, 1);
+            asm.store_gs(counter, Gpr::R10);
         }
         if e.total_late {
-            asm.load_gs(Gpr::Rdx, TOTAL);
-            asm.lea(Gpr::Rdx, Gpr::Rdx, e.insns.len() as i32);
-            asm.store_gs(TOTAL, Gpr::Rdx);
+            asm.load_gs(Gpr::R10, TOTAL);
+            asm.lea(Gpr::R10, Gpr::R10, e.insns.len() as i32);
+            asm.store_gs(TOTAL, Gpr::R10);
         }
     }
 
-    fn emit_direct_call(&mut self, asm: &mut Asm, e: &mut Emission, target: u64, return_to: u64) {
+    fn emit_direct_call(
+        &mut self,
+        asm: &mut Asm,
+        e: &mut Emission,
+        target: u64,
+        return_to: u64,
+    ) -> Option<Continuation> {
         calls::push_return_address(asm, return_to);
         calls::spill(asm);
         self.late_counts(asm, e);
@@ -303,11 +467,11 @@ impl<T: Tool> Engine<T> {
                 keep_flags: true,
             };
             self.jump_exit(asm, ExitKind::CallLevel(site), e.fragment, target);
-            return;
+            return None;
         };
         let function = self.function_of(target);
         let (level, _) = self.graph.first_level(e.context, function);
-        let keep_flags = !block::flags_dead_at(&mut self.maps, target);
+        let keep_flags = !block::flags_dead_at(&mut self.maps, target, Some(return_to));
         let site = CallSite {
             caller: e.context,
             site: e.ids.block,
@@ -318,12 +482,24 @@ impl<T: Tool> Engine<T> {
             keep_flags,
         };
         calls::keep_flags(asm, keep_flags);
-        self.emit_call(asm, &site, &to, e.fragment);
+        Some(self.emit_call_start(asm, &site, &to, e.fragment, e.total_late))
     }
 
     /// Emits the rest of a call from where the return address is pushed, registers are spilled and
-    /// flags are kept: entry, jump to the callee, continuation, exits.
-    pub(crate) fn emit_call(&mut self, asm: &mut Asm, site: &CallSite, to: &Place, fragment: u32) {
+    /// flags are kept: entry, jump to the callee, exits, continuation.
+    pub(crate) fn emit_call(
+        &mut self,
+        asm: &mut Asm,
+        site: &CallSite,
+        to: &Place,
+        fragment: u32,
+        total_loaded: bool,
+    ) {
+        let continuation = self.emit_call_start(asm, site, to, fragment, total_loaded);
+        self.emit_continuation(asm, &continuation);
+    }
+
+    fn emit_call_start(&mut self, asm: &mut Asm, site: &CallSite, to: &Place, fragment: u32, total_loaded: bool) -> Continuation {
         let counting = self.tool.counts();
         let mut variant = self.graph.call(
             site.caller,
@@ -339,7 +515,7 @@ impl<T: Tool> Engine<T> {
         }
         let edge = (variant.edge != EdgeId::NONE).then(|| *self.graph.edge(variant.edge));
         let is_jump = site.return_to.is_none();
-        let fields = calls::push_entry(asm, &variant, edge.as_ref(), is_jump, counting);
+        let fields = calls::push_entry(asm, &variant, edge.as_ref(), is_jump, counting, total_loaded);
         calls::restore_flags(asm, site.keep_flags);
         calls::unspill(asm);
         self.jump_exit(asm, ExitKind::Linked(variant.to), fragment, site.to_addr);
@@ -353,8 +529,16 @@ impl<T: Tool> Engine<T> {
             let base = asm.pc() - asm.len() as u64;
             self.exit(id).field = base + field as u64;
         }
+        Continuation { site: *site, variant, edge, fragment, field: fields.continuation }
+    }
+
+    /// Emits the continuation of a call. Gives the length of the code before its last jump, the one
+    /// to the return point, and that jump's exit.
+    fn emit_continuation(&mut self, asm: &mut Asm, c: &Continuation) -> (usize, u32) {
+        let Continuation { site, variant, edge, fragment, field } = c;
+        let counting = self.tool.counts();
         let at = asm.pc();
-        asm.patch32(fields.continuation, at as i32);
+        asm.patch32(*field, at as i32);
         let info = EntryInfo {
             kind: match site.return_to {
                 Some(return_to) => EntryKind::Call { return_to },
@@ -368,12 +552,27 @@ impl<T: Tool> Engine<T> {
         self.continuations.insert(at, info);
         match site.return_to {
             Some(return_to) => {
-                let keep = !block::flags_dead_at(&mut self.maps, return_to);
+                let keep = !block::flags_dead_at(&mut self.maps, return_to, None);
                 let mismatch = crate::switch::exit_return as *const () as u64;
-                calls::call_continuation(asm, &variant, edge.as_ref(), return_to, keep, counting, mismatch);
-                self.jump_exit(asm, ExitKind::Linked(site.caller), fragment, return_to);
+                if keep {
+                    // The way out comes first, so that what follows the continuation is the return point.
+                    let out = asm.pc();
+                    calls::restore_flags(asm, keep);
+                    asm.jmp(mismatch);
+                    self.continuations.remove(&at);
+                    self.continuations.insert(asm.pc(), info);
+                    asm.patch32(*field, asm.pc() as i32);
+                    calls::call_continuation(asm, variant, edge.as_ref(), return_to, keep, counting, out);
+                } else {
+                    calls::call_continuation(asm, variant, edge.as_ref(), return_to, keep, counting, mismatch);
+                }
+                let len = asm.len();
+                (len, self.jump_exit(asm, ExitKind::Linked(site.caller), *fragment, return_to))
             }
-            None => calls::jump_continuation(asm, &variant, edge.as_ref(), counting),
+            None => {
+                calls::jump_continuation(asm, variant, edge.as_ref(), counting);
+                (asm.len(), 0)
+            }
         }
     }
 
@@ -390,7 +589,7 @@ impl<T: Tool> Engine<T> {
         calls::keep_flags(&mut asm, site.keep_flags);
         let spilled = asm.pc();
         debug_assert_eq!(spilled - base, thunk_prologue(site.keep_flags));
-        self.emit_call(&mut asm, site, &to, fragment);
+        self.emit_call(&mut asm, site, &to, fragment, false);
         assert!(!asm.overflow, "a thunk does not fit");
         let len = asm.len();
         self.cache.commit(len);
@@ -408,16 +607,16 @@ impl<T: Tool> Engine<T> {
         }
         let kind = if is_call { ExitKind::IndirectCall { return_to } } else { ExitKind::IndirectJump };
         let key = self.new_key(kind, e.fragment);
-        asm.store_gs(gpr_disp(1), Gpr::Rcx);
+        asm.store_gs(gpr_disp(11), Gpr::R11);
         let at = asm.len();
         if emit::load_branch_target(asm, last).is_err() {
             self.jump_exit(asm, ExitKind::Unsupported, e.fragment, last.pc);
             return;
         }
-        // The load may fault with rcx spilled.
+        // The load may fault with r11 spilled; it holds the guest's value until then.
         if let Some(p) = self.pc_map.last_mut() {
             p.offset = at as u16;
-            p.spilled = 1;
+            p.spilled = 11;
         }
         if is_call {
             calls::push_return_address(asm, return_to);
@@ -437,7 +636,7 @@ impl<T: Tool> Engine<T> {
             _ => None,
         };
         let is_call = return_to.is_some() || Graph::jump(&from_place, &to) == Transfer::Call;
-        let keep_flags = !block::flags_dead_at(&mut self.maps, target);
+        let keep_flags = !block::flags_dead_at(&mut self.maps, target, return_to);
         // The stub goes where the last translation ended, so the fragment has to exist first.
         let stay = if is_call { None } else { Some(self.fragment_for(target, context)?) };
         let permanent = !self.options.no_lookup
@@ -447,31 +646,57 @@ impl<T: Tool> Engine<T> {
         let miss = Self::lookup_head(slot);
         let (buf, base) = self.cache.free();
         let mut asm = Asm::new(buf, base);
-        calls::lookup_check(&mut asm, key, target, keep_flags, miss);
+        let mut entry = base;
+        if keep_flags {
+            // The way to the next stub comes first, out of the usual path.
+            calls::restore_flags(&mut asm, keep_flags);
+            asm.jmp(miss);
+            entry = asm.pc();
+        }
+        let out = if keep_flags { base } else { miss };
+        calls::lookup_check(&mut asm, key, target, keep_flags, out);
         match stay {
             Some(fragment) => {
                 calls::restore_flags(&mut asm, keep_flags);
-                calls::unspill_rcx(&mut asm);
+                calls::unspill_target(&mut asm);
                 asm.jmp(self.entry_of(fragment));
             }
             None => {
-                calls::spill_rdx(&mut asm);
+                calls::spill_second(&mut asm);
                 let function = self.function_of(target);
                 let (level, _) = self.graph.first_level(context, function);
                 let site =
                     CallSite { caller: context, site: block, function, to_addr: target, level, return_to, keep_flags };
-                self.emit_call(&mut asm, &site, &to, exit.fragment);
+                self.emit_call(&mut asm, &site, &to, exit.fragment, false);
             }
         }
         assert!(!asm.overflow, "a stub does not fit");
         let len = asm.len();
         self.cache.commit(len);
         if permanent {
-            Self::set_lookup(slot, base);
+            Self::set_lookup(slot, entry);
         }
-        Ok(base)
+        Ok(entry)
     }
 }
+
+/// Replaces a fragment's first instruction by a jump to another fragment.
+///
+/// Threads may be running it: the instruction is at least seven bytes long and starts on an eight-byte
+/// boundary, so the jump is put there in one store, and who is past the instruction is not affected.
+pub(crate) fn redirect(start: u64, entry: u64) {
+    let displacement = entry.wrapping_sub(start + 5) as u32;
+    // SAFETY: the caller names a fragment with a countdown, whose start is in the code cache.
+    let first = unsafe { &*(start as *const AtomicU64) };
+    let old = first.load(Ordering::Relaxed).to_le_bytes();
+    let mut new = old;
+    new[0] = 0xe9;
+    new[1..5].copy_from_slice(&displacement.to_le_bytes());
+    first.store(u64::from_le_bytes(new), Ordering::Release);
+}
+
+/// How often a fragment runs before it is made again with care.
+const WARM_AFTER: u32 = 250;
 
 /// Bytes before a thunk's entry for spilled registers.
 fn thunk_prologue(keep_flags: bool) -> u64 {

@@ -42,6 +42,8 @@ pub mod cc {
     pub const NE: u8 = 5;
     /// Above, unsigned.
     pub const A: u8 = 7;
+    /// Sign.
+    pub const S: u8 = 8;
 }
 
 /// The assembler.
@@ -252,15 +254,24 @@ impl<'b> Asm<'b> {
     pub fn lea_rsp(&mut self, disp: i8) {
         self.bytes(&[0x48, 0x8d, 0x64, 0x24, disp as u8]);
     }
-    /// `lea r32, [rcx + disp32]`, `r` one of the first eight registers.
-    pub fn lea32_rcx(&mut self, r: Gpr, disp: i32) {
-        debug_assert!((r as u8) < 8);
-        self.bytes(&[0x8d, 0x80 | (r as u8) << 3 | 1]);
+    /// `lea r32, [base + disp32]` (upper half cleared), `base` neither `rsp` nor `r12`.
+    pub fn lea32(&mut self, r: Gpr, base: Gpr, disp: i32) {
+        let (r, b) = (r as u8, base as u8);
+        debug_assert!(b & 7 != 4);
+        let rex = 0x40 | (r >> 3) << 2 | b >> 3;
+        if rex != 0x40 {
+            self.bytes(&[rex]);
+        }
+        self.bytes(&[0x8d, 0x80 | (r & 7) << 3 | b & 7]);
         self.imm32(disp);
     }
-    /// `movzx ecx, cx`
-    pub fn movzx_ecx_cx(&mut self) {
-        self.bytes(&[0x0f, 0xb7, 0xc9]);
+    /// `movzx r32, r16` of one register.
+    pub fn movzx_low16(&mut self, r: Gpr) {
+        let r = r as u8;
+        if r >= 8 {
+            self.bytes(&[0x45]);
+        }
+        self.bytes(&[0x0f, 0xb7, 0xc0 | (r & 7) << 3 | r & 7]);
     }
     /// `cmp r64, [base + disp]`
     pub fn cmp_load(&mut self, r: Gpr, base: Gpr, disp: i32) {
@@ -284,10 +295,14 @@ impl<'b> Asm<'b> {
     pub fn jmp_mem(&mut self, base: Gpr, disp: i32) {
         self.mem(&[0xff], 4, base, disp);
     }
-    /// `jmp [index * 8 + table]`, `table` below 2 GiB, `index` one of the first eight registers.
+    /// `jmp [index * 8 + table]`, `table` below 2 GiB.
     pub fn jmp_table8(&mut self, index: Gpr, table: i32) {
-        debug_assert!((index as u8) < 8 && index != Gpr::Rsp);
-        self.bytes(&[0xff, 0x24, 0xc5 | (index as u8) << 3]);
+        debug_assert!(index != Gpr::Rsp);
+        let i = index as u8;
+        if i >= 8 {
+            self.bytes(&[0x42]);
+        }
+        self.bytes(&[0xff, 0x24, 0xc5 | (i & 7) << 3]);
         self.imm32(table);
     }
     /// `cmp qword [rsp], imm32` (sign-extended)
@@ -332,6 +347,11 @@ impl<'b> Asm<'b> {
     /// Undoes [`Asm::save_flags_rax`]: `add al, 0x7f`, then `sahf`.
     pub fn restore_flags_rax(&mut self) {
         self.bytes(&[0x04, 0x7f, 0x9e]);
+    }
+    /// `dec dword [disp32]`, absolute.
+    pub fn dec_abs32(&mut self, disp: i32) {
+        self.bytes(&[0xff, 0x0c, 0x25]);
+        self.imm32(disp);
     }
     /// `jmp rel32` to `target`; returns the offset of the rel32 field. The field can be patched
     /// atomically.
@@ -391,7 +411,11 @@ mod tests {
         assert_eq!(emit(|a| a.lea_sum(Rdx, Rdx, Rcx)), [0x48, 0x8d, 0x14, 0x0a]);
         assert_eq!(emit(|a| a.jmp_mem(Rcx, 16)), [0x48, 0xff, 0x61, 0x10]);
         assert_eq!(emit(|a| a.jmp_table8(Rcx, 0x100)), [0xff, 0x24, 0xcd, 0, 1, 0, 0]);
-        assert_eq!(emit(|a| a.lea32_rcx(Rcx, 7)), [0x8d, 0x89, 7, 0, 0, 0]);
+        assert_eq!(emit(|a| a.lea32(Rcx, Rcx, 7)), [0x8d, 0x89, 7, 0, 0, 0]);
+        assert_eq!(emit(|a| a.lea32(R11, R11, 7)), [0x45, 0x8d, 0x9b, 7, 0, 0, 0]);
+        assert_eq!(emit(|a| a.movzx_low16(R11)), [0x45, 0x0f, 0xb7, 0xdb]);
+        assert_eq!(emit(|a| a.jmp_table8(R11, 0x100)), [0x42, 0xff, 0x24, 0xdd, 0, 1, 0, 0]);
+        assert_eq!(emit(|a| a.jmp_mem(R11, 16)), [0x49, 0xff, 0x63, 0x10]);
         assert_eq!(emit(|a| a.cmp_top(Rdx)), [0x48, 0x39, 0x14, 0x24]);
         assert_eq!(emit(|a| a.sub(Rdx, Rcx)), [0x48, 0x29, 0xca]);
     }
