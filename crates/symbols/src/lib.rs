@@ -1,1 +1,27 @@
-//! Placeholder, replaced as the crate grows.
+//! Addresses to files, lines and inline frames, and raw symbol names to readable ones.
+//!
+//! The crate knows ELF and DWARF, and nothing of profiles or spools. Parsing is kept apart from
+//! finding files:
+//!
+//! - [`find`]: where the debug information of an object lies (the object itself, build-id
+//!   directories, debug links, extra paths);
+//! - [`sections`]: an object file's sections as DWARF, decompressed;
+//! - [`lines`]: DWARF line programs to one sorted [`LineTable`] per object;
+//! - [`cache`]: line tables kept on disk, by build-id;
+//! - [`object`]: the three joined, what callers use;
+//! - [`names`]: demangling.
+//!
+//! Everything is best effort: broken or missing debug information costs names, never an error that
+//! stops the caller. Addresses are *svma*, as the object file states them.
+
+pub mod cache;
+pub mod find;
+pub mod lines;
+pub mod names;
+pub mod object;
+pub mod sections;
+
+pub use find::Finder;
+pub use lines::{LineTable, Location};
+pub use names::Demangler;
+pub use object::ObjectSymbols;

@@ -248,7 +248,12 @@ impl<'b> Asm<'b> {
     pub fn lea_sum(&mut self, r: Gpr, base: Gpr, index: Gpr) {
         let (r, b, i) = (r as u8, base as u8, index as u8);
         debug_assert!(b & 7 != 5 && i != 4);
-        self.bytes(&[0x48 | (r >> 3) << 2 | (i >> 3) << 1 | b >> 3, 0x8d, (r & 7) << 3 | 4, (i & 7) << 3 | b & 7]);
+        self.bytes(&[
+            0x48 | (r >> 3) << 2 | (i >> 3) << 1 | b >> 3,
+            0x8d,
+            (r & 7) << 3 | 4,
+            (i & 7) << 3 | b & 7,
+        ]);
     }
     /// `lea rsp, [rsp + disp8]`
     pub fn lea_rsp(&mut self, disp: i8) {
@@ -406,7 +411,10 @@ mod tests {
         assert_eq!(emit(|a| a.load_gs(R9, 0x10)), [0x65, 0x4c, 0x8b, 0x0c, 0x25, 0x10, 0, 0, 0]);
         assert_eq!(emit(|a| a.inc_gs(8)), [0x65, 0x48, 0xff, 0x04, 0x25, 8, 0, 0, 0]);
         assert_eq!(emit(|a| a.add_gs_imm(8, 5)), [0x65, 0x48, 0x83, 0x04, 0x25, 8, 0, 0, 0, 5]);
-        assert_eq!(emit(|a| a.cmp_gs_imm32(8, -1)), [0x65, 0x48, 0x81, 0x3c, 0x25, 8, 0, 0, 0, 255, 255, 255, 255]);
+        assert_eq!(
+            emit(|a| a.cmp_gs_imm32(8, -1)),
+            [0x65, 0x48, 0x81, 0x3c, 0x25, 8, 0, 0, 0, 255, 255, 255, 255]
+        );
         assert_eq!(emit(|a| a.store(Rcx, 8, Rsp)), [0x48, 0x89, 0x61, 0x08]);
         assert_eq!(emit(|a| a.lea_sum(Rdx, Rdx, Rcx)), [0x48, 0x8d, 0x14, 0x0a]);
         assert_eq!(emit(|a| a.jmp_mem(Rcx, 16)), [0x48, 0xff, 0x61, 0x10]);

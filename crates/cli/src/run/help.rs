@@ -1,0 +1,50 @@
+//! Help texts of the profiler's front.
+
+/// The commands.
+pub const COMMANDS: &str = "\
+tallygraph: counts every instruction a program executes, by function, line and call.
+
+usage: tallygraph COMMAND ...
+
+  run [options] [--] PROGRAM ARGS   profile a program; options are Callgrind's
+  --tool=callgrind [options] ...    the same, as a drop-in for valgrind
+  recover [DIR|SPOOL]               write profiles of programs that were killed
+
+  annotate, flamegraph, diff, report, export, validate     read profiles
+  bench, compare, investigate, history                     run and compare benchmarks
+
+'tallygraph COMMAND --help' tells more of each.
+";
+
+/// The options of `run`.
+pub const OPTIONS: &str = "\
+usage: tallygraph run [options] [--] PROGRAM ARGS
+
+  The word after the options is the program. --name=value is the only form of a value.
+
+ output
+  --callgrind-out-file=FILE     name of the profile [callgrind.out.%p]; %p process id, %n counter,
+                                %q{VAR} environment variable, %% percent sign
+  --dump-line=no|yes            positions by source line [yes]
+  --dump-instr=no|yes           positions by instruction [no]
+  --compress-strings=no|yes     each name once [yes]
+  --compress-pos=no|yes         relative positions [yes]
+ call graph
+  --separate-recs=N             recursion levels kept apart [2]
+  --separate-callers=N          callers kept apart [0]
+  --skip-plt=no|yes             cost of PLT stubs goes to the caller [yes]
+  --skip-direct-rec=no|yes      direct recursion is no call of its own level [no]
+ core
+  --trace-children=no|yes       profile programs that the program executes [no]
+  --trace-children-skip=P,...   but not those whose path matches
+  --child-silent-after-fork=no|yes
+  --log-fd=N --log-file=FILE    where messages go [2]
+  --demangle=no|yes             readable C++ and Rust names [yes]
+  --extra-debuginfo-path=DIR    another place for separate debug files
+  --fullpath-after=STRING       show source paths from after STRING
+  --vdso=hide|keep              hide: counts repeat; keep: fast clock calls [hide]
+  --tool=callgrind|none         none: run and count nothing
+  -q -v --version -h
+
+  Options are also read from ~/.valgrindrc, $VALGRIND_OPTS and ./.valgrindrc.
+";

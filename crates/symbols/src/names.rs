@@ -1,0 +1,128 @@
+//! Readable names: C++ and Rust symbols demangled as Valgrind prints them.
+//!
+//! Rust names keep their hash, as there. A name that no scheme accepts, or that is too long or too
+//! deeply nested to be honest, is shown as it is.
+
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Longest raw name that is given to a demangler.
+const LONGEST_RAW: usize = 64 * 1024;
+/// Longest readable name; substitutions can make hostile names grow without bound.
+const LONGEST_READABLE: usize = 256 * 1024;
+/// Nesting that no compiler reaches.
+const DEEPEST: u32 = 192;
+
+/// Demangles, or leaves names alone when switched off.
+#[derive(Clone, Copy, Debug)]
+pub struct Demangler {
+    enabled: bool,
+}
+
+impl Demangler {
+    /// A demangler; with `enabled` false every name stays as it is.
+    pub fn new(enabled: bool) -> Self {
+        Demangler { enabled }
+    }
+
+    /// The name as it is shown.
+    pub fn demangle<'a>(&self, raw: &'a str) -> Cow<'a, str> {
+        if !self.enabled || raw.len() > LONGEST_RAW {
+            return Cow::Borrowed(raw);
+        }
+        let readable = if raw.starts_with("_R") {
+            rust(raw)
+        } else if raw.starts_with("_Z") {
+            if is_legacy_rust(raw) { rust(raw) } else { cpp(raw) }
+        } else {
+            None
+        };
+        readable.map_or(Cow::Borrowed(raw), Cow::Owned)
+    }
+}
+
+/// True for `_ZN…17h<16 hex digits>E`, the older Rust scheme.
+fn is_legacy_rust(raw: &str) -> bool {
+    let name = raw.split_once(".llvm.").map_or(raw, |(n, _)| n).as_bytes();
+    name.len() > 20
+        && name.ends_with(b"E")
+        && name[..name.len() - 17].ends_with(b"17h")
+        && name[name.len() - 17..name.len() - 1].iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Text with an upper limit, so that a hostile name can't fill memory.
+struct Limited(String);
+
+impl std::fmt::Write for Limited {
+    fn write_str(&mut self, s: &str) -> std::fmt::Result {
+        if self.0.len() + s.len() > LONGEST_READABLE {
+            return Err(std::fmt::Error);
+        }
+        self.0.push_str(s);
+        Ok(())
+    }
+}
+
+fn rust(raw: &str) -> Option<String> {
+    use std::fmt::Write;
+    let name = rustc_demangle::try_demangle(raw).ok()?;
+    let mut out = Limited(String::with_capacity(raw.len() * 2));
+    write!(out, "{name}").ok()?;
+    Some(out.0)
+}
+
+fn cpp(raw: &str) -> Option<String> {
+    let options = cpp_demangle::DemangleOptions::new().recursion_limit(DEEPEST);
+    let parse = cpp_demangle::ParseOptions::default().recursion_limit(DEEPEST);
+    catch_unwind(AssertUnwindSafe(|| {
+        let symbol = cpp_demangle::Symbol::new_with_options(raw.as_bytes(), &parse).ok()?;
+        let mut out = Limited(String::with_capacity(raw.len() * 2));
+        symbol.structured_demangle(&mut out, &options).ok()?;
+        Some(out.0)
+    }))
+    .ok()
+    .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show(raw: &str) -> String {
+        Demangler::new(true).demangle(raw).into_owned()
+    }
+
+    #[test]
+    fn cpp_names_are_readable() {
+        assert_eq!(show("_ZN4ns1a3fooEiPKc"), "ns1a::foo(int, char const*)".replace("ns1a", "ns1a"));
+        assert_eq!(show("_Z3addii"), "add(int, int)");
+        assert_eq!(show("_ZNKSt6vectorIiSaIiEE4sizeEv"), "std::vector<int, std::allocator<int> >::size() const");
+    }
+
+    #[test]
+    fn rust_names_are_readable() {
+        assert_eq!(show("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write::h0123456789abcdef");
+        assert_eq!(show("_RNvC6_123foo3bar"), "123foo::bar");
+    }
+
+    #[test]
+    fn other_names_stay() {
+        for raw in ["main", "_Z", "_ZN", "_R", "_Znonsense", ""] {
+            assert_eq!(show(raw), raw);
+        }
+        assert_eq!(Demangler::new(false).demangle("_Z3addii"), "_Z3addii");
+    }
+
+    #[test]
+    fn hostile_names_come_back_unchanged() {
+        let deep = format!("_Z{}i", "P".repeat(60_000));
+        assert_eq!(show(&deep), deep);
+        // Each template argument list doubles the one before it.
+        let mut doubling = String::from("_Z1fI1aIiiEE");
+        for i in 0..36 {
+            let s = std::char::from_digit(i % 36, 36).unwrap().to_ascii_uppercase();
+            doubling.push_str(&format!("1bIS{s}_S{s}_E"));
+        }
+        assert!(show(&doubling).len() <= LONGEST_READABLE);
+    }
+}

@@ -1,0 +1,107 @@
+//! The line information of one object, from the cache or from its debug information.
+
+use crate::cache::{Cache, Origin};
+use crate::find::{Finder, Wanted};
+use crate::lines::{self, LineTable, Location};
+use crate::sections;
+use gimli::SectionId;
+use object::Object;
+use std::borrow::Cow;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Tables of fewer rows are made again faster than they are found.
+const WORTH_STORING: usize = 2048;
+
+/// Sections that line programs refer to.
+const LINE_SECTIONS: &[SectionId] = &[
+    SectionId::DebugAbbrev,
+    SectionId::DebugInfo,
+    SectionId::DebugLine,
+    SectionId::DebugLineStr,
+    SectionId::DebugStr,
+    SectionId::DebugStrOffsets,
+    SectionId::DebugAddr,
+];
+
+/// Lines of an object, ready for lookup.
+pub struct ObjectSymbols {
+    table: LineTable,
+}
+
+impl ObjectSymbols {
+    /// An object nothing is known of.
+    pub fn unknown() -> Self {
+        ObjectSymbols { table: LineTable::empty() }
+    }
+
+    /// Finds and reads the lines of the object at `path`.
+    pub fn open(path: &Path, build_id: &[u8], finder: &Finder, cache: Option<&Cache>) -> Self {
+        ObjectSymbols { table: open(path, build_id, finder, cache).unwrap_or_else(LineTable::empty) }
+    }
+
+    /// Source position of the code at `svma`.
+    pub fn lookup(&self, svma: u64) -> Option<Location> {
+        self.table.lookup(svma)
+    }
+
+    /// Path of a source file.
+    pub fn file(&self, file: u32) -> &str {
+        self.table.file(file)
+    }
+
+    /// All lines.
+    pub fn table(&self) -> &LineTable {
+        &self.table
+    }
+}
+
+fn open(path: &Path, build_id: &[u8], finder: &Finder, cache: Option<&Cache>) -> Option<LineTable> {
+    let own = fs::metadata(path).ok()?;
+    // The object's own table is the first choice. Whether it has one is only known from the file, so
+    // a stored table of either origin is asked for before the file is opened.
+    if let Some(cache) = cache {
+        if let Some(table) = cache.load(path, build_id, &Origin::of(&own)) {
+            return Some(table);
+        }
+        let separate = finder.debug_file(&Wanted { path, build_id, link: None });
+        if let Some(origin) = separate.and_then(|p| fs::metadata(p).ok())
+            && let Some(table) = cache.load(path, build_id, &Origin::of(&origin))
+        {
+            return Some(table);
+        }
+    }
+    let file = debug_file_of(path, build_id, finder)?;
+    let origin = Origin::of(&fs::metadata(&file).ok()?);
+    let table = read_file(&file)?;
+    if let Some(cache) = cache
+        && table.len() >= WORTH_STORING
+    {
+        cache.store(path, build_id, &origin, &table);
+    }
+    Some(table)
+}
+
+/// The file that holds an object's DWARF: the object itself or a separate debug file.
+pub fn debug_file_of<'a>(path: &'a Path, build_id: &[u8], finder: &Finder) -> Option<Cow<'a, Path>> {
+    let map = sections::map_file(path)?;
+    let elf = sections::parse(&map)?;
+    if sections::has_lines(&elf) {
+        return Some(Cow::Borrowed(path));
+    }
+    let own_id = elf.build_id().ok().flatten().unwrap_or(&[]);
+    // The file may have been replaced since it was mapped by the guest: then it is another object.
+    if !build_id.is_empty() && own_id != build_id {
+        return None;
+    }
+    let link = elf.gnu_debuglink().ok().flatten();
+    let file: Option<PathBuf> = finder.debug_file(&Wanted { path, build_id: own_id, link });
+    file.map(Cow::Owned)
+}
+
+fn read_file(path: &Path) -> Option<LineTable> {
+    let map = sections::map_file(path)?;
+    let elf = sections::parse(&map)?;
+    let sections = sections::load(&elf, LINE_SECTIONS);
+    Some(lines::read(&sections::dwarf(&sections), &sections::code_ranges(&elf)))
+}

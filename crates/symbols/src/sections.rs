@@ -1,0 +1,73 @@
+//! Sections of an object file, decompressed, as `gimli` wants them.
+
+use gimli::{EndianSlice, LittleEndian};
+use memmap2::Mmap;
+use object::read::elf::ElfFile64;
+use object::{Object, ObjectSection};
+use std::borrow::Cow;
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+
+/// Bytes of one section as `gimli` reads them.
+pub type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+/// Maps a file for reading; none when it can't be opened or is empty.
+pub fn map_file(path: &Path) -> Option<Mmap> {
+    let file = File::open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    // SAFETY: object files are replaced, not changed in place, while programs run from them; a file
+    // that shrinks under us could fault, which debuggers accept too.
+    unsafe { Mmap::map(&file) }.ok()
+}
+
+/// Parses an ELF file of this machine's class; none for anything else.
+pub fn parse(bytes: &[u8]) -> Option<ElfFile64<'_, object::LittleEndian>> {
+    ElfFile64::parse(bytes).ok()
+}
+
+/// The DWARF sections of an object.
+pub type Sections<'a> = gimli::DwarfSections<Cow<'a, [u8]>>;
+
+/// Loads the sections that line and inline information needs; compressed ones are decompressed.
+pub fn load<'a>(elf: &ElfFile64<'a, object::LittleEndian>, wanted: &[gimli::SectionId]) -> Sections<'a> {
+    let section = |id: gimli::SectionId| -> Result<Cow<'a, [u8]>, std::convert::Infallible> {
+        if !wanted.contains(&id) {
+            return Ok(Cow::Borrowed(&[]));
+        }
+        let found = elf.section_by_name(id.name());
+        Ok(found.and_then(|s| s.uncompressed_data().ok()).unwrap_or(Cow::Borrowed(&[])))
+    };
+    match gimli::DwarfSections::load(section) {
+        Ok(sections) => sections,
+        Err(never) => match never {},
+    }
+}
+
+/// The sections as a `Dwarf` that borrows from them.
+pub fn dwarf<'a>(sections: &'a Sections<'_>) -> gimli::Dwarf<Slice<'a>> {
+    sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian))
+}
+
+/// True when the object has line information of its own.
+pub fn has_lines(elf: &ElfFile64<'_, object::LittleEndian>) -> bool {
+    elf.section_by_name(".debug_line").is_some_and(|s| s.size() > 0)
+}
+
+/// Address ranges of executable sections, sorted. In a separate debug file these sections have no
+/// contents but keep their addresses.
+pub fn code_ranges(elf: &ElfFile64<'_, object::LittleEndian>) -> Vec<Range<u64>> {
+    const ALLOC_EXEC: u64 = 2 | 4;
+    let mut ranges: Vec<Range<u64>> = elf
+        .sections()
+        .filter(|s| match s.flags() {
+            object::SectionFlags::Elf { sh_flags, .. } => sh_flags.0 & ALLOC_EXEC == ALLOC_EXEC,
+            _ => false,
+        })
+        .map(|s| s.address()..s.address().saturating_add(s.size()))
+        .collect();
+    ranges.sort_by_key(|r| r.start);
+    ranges
+}
