@@ -72,6 +72,10 @@ pub enum Number {
     CompatStrict = 29,
     /// 1: a calling-context tree is recorded.
     CallingContexts = 30,
+    /// 1: start routines keep their names instead of `(below main)`.
+    ShowBelowMain = 31,
+    /// 1: log lines begin with the time since start.
+    TimeStamp = 32,
     /// Stress: 1: exits are never linked.
     StressNoLinks = 100,
     /// Stress: 1: traces are never built.
@@ -140,6 +144,10 @@ pub enum Text {
     ExtraDebuginfoPath = 34,
     /// `--fullpath-after`.
     FullpathAfter = 35,
+    /// Directory for what can be made again: line tables by build-id.
+    CacheDir = 36,
+    /// Version in the profile's `creator:` line, `3.26.0` when absent.
+    CreatorVersion = 37,
 }
 
 /// The tools.

@@ -54,8 +54,13 @@ fn prepare(
     config.push(Text::ExecFn, program.exec_fn.as_os_str().as_bytes());
     config.push(Text::StartDir, cwd.as_os_str().as_bytes());
     config.push(Text::CommandLine, &command_line(&options.command));
-    if config.text(Text::OutFile).is_none() {
-        config.push(Text::OutFile, b"callgrind.out.%p");
+    let out_file = config.text(Text::OutFile).unwrap_or(b"callgrind.out.%p").to_vec();
+    let out_file = pattern::expand_environment(&out_file)
+        .map_err(|e| Failure::new(1, format!("--callgrind-out-file: {e}")))?;
+    config.clear(Text::OutFile);
+    config.push(Text::OutFile, &out_file);
+    if let Some(dir) = super::write::names::cache_directory() {
+        config.push(Text::CacheDir, dir.as_os_str().as_bytes());
     }
     for word in &options.words {
         config.push(Text::OptionWord, word);

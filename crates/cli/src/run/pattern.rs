@@ -39,6 +39,34 @@ pub fn expand(pattern: &[u8], pid: u32, dir: &Path) -> Result<PathBuf, String> {
     Ok(dir.join(OsString::from_vec(out)))
 }
 
+/// Replaces `%q{VAR}` alone, so that the rest can be expanded without the environment.
+pub fn expand_environment(pattern: &[u8]) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    let mut rest = pattern;
+    while let Some(at) = rest.iter().position(|&b| b == b'%') {
+        let end = match rest.get(at + 1) {
+            Some(b'q') => rest[at..].iter().position(|&b| b == b'}').map_or(rest.len(), |e| at + e + 1),
+            Some(_) => at + 2,
+            None => rest.len(),
+        };
+        out.extend_from_slice(&rest[..at]);
+        if rest.get(at + 1) == Some(&b'q') {
+            let value = expand(&rest[at..end], 0, Path::new(""))?;
+            for &b in value.as_os_str().as_bytes() {
+                out.push(b);
+                if b == b'%' {
+                    out.push(b);
+                }
+            }
+        } else {
+            out.extend_from_slice(&rest[at..end]);
+        }
+        rest = &rest[end..];
+    }
+    out.extend_from_slice(rest);
+    Ok(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +78,12 @@ mod tests {
         assert_eq!(expand(b"/x/%n", 7, dir), Ok("/x/1".into()));
         let path = std::env::var("PATH").unwrap();
         assert_eq!(expand(b"%q{PATH}", 7, Path::new("")), Ok(path.into()));
+    }
+
+    #[test]
+    fn the_environment_can_be_replaced_first() {
+        let path = std::env::var("PATH").unwrap().replace('%', "%%");
+        assert_eq!(expand_environment(b"a%p.%q{PATH}.%%"), Ok(format!("a%p.{path}.%%").into_bytes()));
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl<'s> Names<'s> {
             by_context: HashMap::new(),
             demangler: Demangler::new(spool.config.is(Number::Demangle)),
             finder: Finder::new(&extra),
-            cache: cache_directory().map(|d| Cache::new(&d)),
+            cache: spool.config.text(Text::CacheDir).map(|d| Cache::new(Path::new(OsStr::from_bytes(d)))),
             fullpath_after: spool.config.texts(Text::FullpathAfter).map(<[u8]>::to_vec).collect(),
         }
     }
@@ -207,7 +207,7 @@ fn shorten<'p>(path: &'p str, after: &[Vec<u8>]) -> &'p str {
 }
 
 /// Where line tables are kept between runs.
-fn cache_directory() -> Option<PathBuf> {
+pub fn cache_directory() -> Option<PathBuf> {
     let base = std::env::var_os("XDG_CACHE_HOME").filter(|d| !d.is_empty()).map(PathBuf::from);
     let base = base.or_else(|| {
         std::env::var_os("HOME").filter(|d| !d.is_empty()).map(|h| PathBuf::from(h).join(".cache"))
