@@ -73,9 +73,11 @@ impl Cache {
     fn file(&self, path: &Path, build_id: &[u8]) -> PathBuf {
         let mut name = String::new();
         if build_id.is_empty() {
-            let hash = path.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325u64, |h, &b| {
-                (h ^ b as u64).wrapping_mul(0x100_0000_01b3)
-            });
+            let hash = path
+                .as_os_str()
+                .as_encoded_bytes()
+                .iter()
+                .fold(0xcbf2_9ce4_8422_2325u64, |h, &b| (h ^ b as u64).wrapping_mul(0x100_0000_01b3));
             let _ = write!(name, "path-{hash:016x}");
         } else {
             for byte in build_id {
@@ -103,8 +105,12 @@ impl Cache {
         let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory);
         self.make_room(table.as_bytes().len() as u64);
         let write = || -> std::io::Result<()> {
-            let mut file =
-                fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+            let mut file = fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&temporary)?;
             file.write_all(&header(origin, table.as_bytes()))?;
             file.write_all(table.as_bytes())?;
             drop(file);

@@ -6,10 +6,10 @@
 //! - [`find`]: where the debug information of an object lies (the object itself, build-id
 //!   directories, debug links, extra paths);
 //! - [`sections`]: an object file's sections as DWARF, decompressed;
-//! - [`lines`]: DWARF line programs to one sorted [`LineTable`] per object;
+//! - [`lines`]: DWARF line programs to one sorted table per object, a [`LineTable`];
 //! - [`cache`]: line tables kept on disk, by build-id;
 //! - [`object`]: the three joined, what callers use;
-//! - [`names`]: demangling.
+//! - [`names`]: raw symbol names made readable.
 //!
 //! Everything is best effort: broken or missing debug information costs names, never an error that
 //! stops the caller. Addresses are *svma*, as the object file states them.

@@ -1,13 +1,16 @@
 //! Becoming the guest: checks, preamble, and the execution of the agent in this very process.
 
+use super::log::prefixed;
 use super::options::{LogTarget, Options};
-use super::{pattern, program, spool_dir};
+use super::{program, spool_dir};
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use tallygraph_wire::config::{Number, Text, Tool};
+use tallygraph_writer::output::{self, PatternError};
 
 static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tallygraph-agent"));
 
@@ -54,12 +57,12 @@ fn prepare(
     config.push(Text::ExecFn, program.exec_fn.as_os_str().as_bytes());
     config.push(Text::StartDir, cwd.as_os_str().as_bytes());
     config.push(Text::CommandLine, &command_line(&options.command));
-    let out_file = config.text(Text::OutFile).unwrap_or(b"callgrind.out.%p").to_vec();
-    let out_file = pattern::expand_environment(&out_file)
-        .map_err(|e| Failure::new(1, format!("--callgrind-out-file: {e}")))?;
+    let pattern = config.text(Text::OutFile).unwrap_or(b"callgrind.out.%p").to_vec();
+    let out_file =
+        expand_variables(&pattern).map_err(|e| bad_pattern("--callgrind-out-file", &pattern, &e))?;
     config.clear(Text::OutFile);
     config.push(Text::OutFile, &out_file);
-    if let Some(dir) = super::write::names::cache_directory() {
+    if let Some(dir) = cache_directory() {
         config.push(Text::CacheDir, dir.as_os_str().as_bytes());
     }
     for word in &options.words {
@@ -77,9 +80,8 @@ fn prepare(
         preamble(&log, counting, &options.command);
     }
     if counting {
-        let pattern_text = config.text(Text::OutFile).unwrap_or_default().to_vec();
-        let name = pattern::expand(&pattern_text, std::process::id(), &cwd)
-            .map_err(|e| Failure::new(1, format!("--callgrind-out-file: {e}")))?;
+        let name = output::expand(&out_file, std::process::id(), &cwd)
+            .map_err(|e| bad_pattern("--callgrind-out-file", &pattern, &e))?;
         prove_writable(&name, &log)?;
     }
     let log_fd = make_private(log.into())?;
@@ -89,6 +91,25 @@ fn prepare(
     config.append_to(&mut image);
     let fd = memory_file(&image)?;
     Ok((fd, program.args))
+}
+
+fn expand_variables(pattern: &[u8]) -> Result<Vec<u8>, PatternError> {
+    output::expand_variables(pattern, |name| std::env::var_os(std::ffi::OsStr::from_bytes(name)))
+}
+
+fn bad_pattern(option: &str, pattern: &[u8], error: &PatternError) -> Failure {
+    let usage = super::options::bad(
+        format!("{option}={}", String::from_utf8_lossy(pattern)).as_bytes(),
+        &error.to_string(),
+    );
+    Failure { lines: usage.0, status: 1 }
+}
+
+/// Where line tables are kept between runs.
+fn cache_directory() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|d| !d.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|h| h.join(".cache")))?;
+    Some(base.join("tallygraph"))
 }
 
 /// The guest's command line as `cmd:` shows it: newline and backslash escaped.
@@ -122,8 +143,9 @@ fn open_log(target: &LogTarget) -> Result<File, Failure> {
         }
         LogTarget::File(text) => {
             let cwd = std::env::current_dir().unwrap_or_default();
-            let name = pattern::expand(text, std::process::id(), &cwd)
-                .map_err(|e| Failure::new(1, format!("--log-file: {e}")))?;
+            let name = expand_variables(text)
+                .and_then(|t| output::expand(&t, std::process::id(), &cwd))
+                .map_err(|e| bad_pattern("--log-file", text, &e))?;
             File::create(&name).map_err(|e| {
                 Failure::new(1, format!("Can't create log file '{}' ({e}); giving up!", name.display()))
             })
@@ -132,27 +154,23 @@ fn open_log(target: &LogTarget) -> Result<File, Failure> {
 }
 
 fn preamble(mut log: &File, counting: bool, command: &[OsString]) {
-    let pid = std::process::id();
     let what = if counting {
         "Callgrind, a call-graph generating cache profiler (tallygraph)"
     } else {
         "Nulgrind, the minimal Valgrind tool (tallygraph)"
     };
     let words: Vec<_> = command.iter().map(|w| w.to_string_lossy()).collect();
-    let mut text = String::new();
-    for line in [
+    let mut lines = vec![
         what.to_string(),
         "Free software, MIT or Apache-2.0; by the tallygraph contributors.".into(),
         format!("Using tallygraph-{}; rerun with -h for help", env!("CARGO_PKG_VERSION")),
         format!("Command: {}", words.join(" ")),
         String::new(),
-    ] {
-        text.push_str(&format!("=={pid}== {line}\n"));
-    }
+    ];
     if counting {
-        text.push_str(&format!("=={pid}== For interactive control, run 'tallygraph control -h'.\n"));
+        lines.push("For interactive control, run 'tallygraph control -h'.".into());
     }
-    let _ = log.write_all(text.as_bytes());
+    let _ = log.write_all(prefixed(std::process::id(), &lines).as_bytes());
 }
 
 /// Creates the profile's file, to prove before the program runs that it can be written.

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 mod help;
 mod launch;
+mod log;
 mod options;
-mod pattern;
 mod program;
+mod recover;
 mod spool_dir;
 mod write;
 
@@ -36,7 +37,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
     let word = args.get(1).and_then(|a| a.to_str()).unwrap_or("");
     match word {
         "__write" => return write::main(&args[2..]),
-        "recover" => return write::recover(&args[2..]),
+        "recover" => return recover::main(&args[2..]),
         "__exec" => return exec(&args[2..]),
         _ => {}
     }

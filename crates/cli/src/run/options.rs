@@ -52,7 +52,8 @@ fn manual() -> String {
     "valgrind: Use --help for more information or consult the user manual.".into()
 }
 
-fn bad(option: &[u8], why: &str) -> Usage {
+/// The lines about an option whose value is wrong.
+pub fn bad(option: &[u8], why: &str) -> Usage {
     let mut lines = vec![format!("valgrind: Bad option: {}", String::from_utf8_lossy(option))];
     if !why.is_empty() {
         lines.push(format!("valgrind: {why}"));

@@ -1,0 +1,102 @@
+//! The hidden `__write` command, by which the agent has its profile written.
+
+use super::log::Log;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tallygraph_wire::config::Number;
+use tallygraph_writer::spool_file::SpoolFile;
+use tallygraph_writer::{Report, Request, end_lines};
+
+/// What the agent asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Order {
+    spool: PathBuf,
+    /// Number of a part before the end.
+    part: Option<u32>,
+    trigger: Option<String>,
+    /// The guest has ended: say so in the log and delete the spool.
+    last: bool,
+    /// With `last`: the spool stays and the log is silent, since the guest may go on.
+    keep: bool,
+    /// Descriptor of the log, when it is not the one the guest was started with.
+    log_fd: Option<i32>,
+}
+
+fn parse(args: &[OsString]) -> Result<Order, String> {
+    let mut order = Order::default();
+    for arg in args {
+        let text = arg.to_string_lossy();
+        let number = |digits: &str| digits.parse().map_err(|_| format!("bad number in {text}"));
+        if let Some(path) = arg.as_bytes().strip_prefix(b"--spool=") {
+            order.spool = OsStr::from_bytes(path).into();
+        } else if let Some(n) = text.strip_prefix("--part=") {
+            order.part = Some(number(n)?);
+        } else if let Some(t) = text.strip_prefix("--trigger=") {
+            order.trigger = Some(t.replace('\n', " "));
+        } else if let Some(n) = text.strip_prefix("--log-fd=") {
+            order.log_fd = Some(number(n)? as i32);
+        } else if text == "--final" {
+            order.last = true;
+        } else if text == "--keep" {
+            order.keep = true;
+        } else {
+            return Err(format!("unknown word: {text}"));
+        }
+    }
+    Ok(order)
+}
+
+/// Runs the command with the words after `__write`.
+pub fn main(args: &[OsString]) -> ExitCode {
+    match parse(args).and_then(|order| write(&order)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("tallygraph: {e}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn write(order: &Order) -> Result<(), String> {
+    let spool = SpoolFile::open(&order.spool).map_err(|e| e.to_string())?;
+    let request = Request {
+        part: if order.last { None } else { order.part },
+        trigger: order.trigger.as_deref().unwrap_or(Request::LAST.trigger),
+    };
+    let report = tallygraph_writer::write(&spool, &request).map_err(|e| e.to_string())?;
+    if order.last && !order.keep {
+        say_the_end(&spool, &report, order.log_fd);
+        let _ = std::fs::remove_file(&order.spool);
+    }
+    Ok(())
+}
+
+fn say_the_end(spool: &SpoolFile, report: &Report, log_fd: Option<i32>) {
+    if report.config.is(Number::Quiet) {
+        return;
+    }
+    let fd = log_fd.unwrap_or(report.config.get(Number::LogFd) as i32);
+    let mut log = Log::inherited(fd, spool.pid());
+    log.lines(&end_lines::lines(&report.events, &report.totals));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(words: &[&str]) -> Result<Order, String> {
+        parse(&words.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn words_are_understood() {
+        let o = order(&["--spool=/x/1.spool", "--part=3", "--trigger=a\nb", "--log-fd=9"]).unwrap();
+        assert_eq!((o.part, o.trigger.as_deref(), o.log_fd, o.last), (Some(3), Some("a b"), Some(9), false));
+        assert_eq!(o.spool, PathBuf::from("/x/1.spool"));
+        let o = order(&["--final", "--keep"]).unwrap();
+        assert!(o.last && o.keep);
+        assert!(order(&["--part=x"]).is_err() && order(&["nonsense"]).is_err());
+    }
+}

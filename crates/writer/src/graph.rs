@@ -1,0 +1,411 @@
+//! Costs per instruction and calls per call site, summed by function.
+//!
+//! A *node* is what `fn=` lines tell apart: object, file and name, the name with recursion level and
+//! callers. Contexts, blocks and edges of the spool that come out as the same node, instruction or
+//! call site are added up.
+
+use crate::places::{Place, Places};
+use crate::tables::{Tables, get};
+use std::collections::HashMap;
+use tallygraph_wire::config::{Number, Text};
+use tallygraph_wire::spool::Block;
+
+/// A function as the profile shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// Number in [`Places::objects`].
+    pub object: u32,
+    /// Number in [`Places::files`].
+    pub file: u32,
+    /// Readable name with recursion level and callers.
+    pub name: Vec<u8>,
+}
+
+/// An instruction of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Site {
+    /// Index in [`Graph::nodes`].
+    pub node: u32,
+    /// Number in [`Places::objects`].
+    pub object: u32,
+    /// Address as the object states it.
+    pub svma: u64,
+}
+
+/// Self cost of an instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct SelfCost {
+    /// The instruction.
+    pub site: Site,
+    /// Index in [`Graph::costs`] of the first of its event counts.
+    pub costs: u32,
+}
+
+/// Calls from one instruction to one function.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// The calling instruction.
+    pub site: Site,
+    /// Called function, index in [`Graph::nodes`].
+    pub callee: u32,
+    /// Object and address of the callee's first instruction.
+    pub target: (u32, u64),
+    /// Number of calls.
+    pub count: u64,
+    /// Index in [`Graph::costs`] of the first of its inclusive event counts.
+    pub costs: u32,
+}
+
+/// A part of a profile, ready for printing.
+pub struct Graph {
+    /// Functions.
+    pub nodes: Vec<Node>,
+    /// Self costs, sorted by site; sites are distinct.
+    pub selves: Vec<SelfCost>,
+    /// Calls, sorted by site, callee and target; these are distinct.
+    pub calls: Vec<Call>,
+    /// Event counts, one per event type each.
+    pub costs: Vec<u64>,
+    /// Sum of all self costs.
+    pub totals: Vec<u64>,
+}
+
+/// Joins records and counts.
+struct Builder<'t, 'a> {
+    tables: &'t Tables<'a>,
+    counts: &'t [u64],
+    places: &'t mut Places,
+    events: usize,
+    nodes: Vec<Node>,
+    numbers: HashMap<Node, u32>,
+    /// Node of each context, once it was asked for.
+    of_context: Vec<Option<u32>>,
+    selves: Vec<SelfCost>,
+    calls: Vec<Call>,
+    costs: Vec<u64>,
+}
+
+impl Graph {
+    /// Sums up `counts`, which has a value for each counter, over the records.
+    pub fn new(tables: &Tables, counts: &[u64], events: usize, places: &mut Places) -> Graph {
+        let mut b = Builder {
+            tables,
+            counts,
+            places,
+            events,
+            nodes: Vec::new(),
+            numbers: HashMap::new(),
+            of_context: vec![None; tables.contexts.len()],
+            selves: Vec::new(),
+            calls: Vec::new(),
+            costs: Vec::new(),
+        };
+        for block in tables.blocks.iter().flatten() {
+            b.block(block);
+        }
+        b.edges();
+        b.finish()
+    }
+}
+
+impl Builder<'_, '_> {
+    fn count(&self, counter: u32) -> u64 {
+        match counter {
+            0 => 0,
+            c => self.counts.get(c as usize).copied().unwrap_or(0),
+        }
+    }
+
+    fn svma(&self, object: u32, avma: u64) -> u64 {
+        avma.wrapping_sub(get(&self.tables.objects, object).map_or(0, |o| o.bias))
+    }
+
+    fn block(&mut self, block: &Block) {
+        let executions = self.count(block.counter);
+        let sim_counters = block.lengths.len() * block.events as usize;
+        let simulated = block.sim_base != 0
+            && (0..sim_counters as u32).any(|i| self.count(block.sim_base.wrapping_add(i)) != 0);
+        let repeated = block.extras().any(|(_, counter)| self.count(counter) != 0);
+        if executions == 0 && !simulated && !repeated {
+            return;
+        }
+        let context = get(&self.tables.contexts, block.context);
+        let payer = context.and_then(|c| get(&self.tables.blocks, c.site_block));
+        match payer {
+            Some(site) => self.skipped(block, site, executions),
+            None => self.counted(block, executions),
+        }
+    }
+
+    /// Adds a block's costs to its own instructions.
+    fn counted(&mut self, block: &Block, executions: u64) {
+        let node = self.node(block.context);
+        let object = self.places.object(self.tables, block.object);
+        let mut extras = block.extras().peekable();
+        for (i, avma) in block.addresses().enumerate() {
+            let mut ir = executions;
+            while let Some(&(index, counter)) = extras.peek()
+                && index as usize <= i
+            {
+                ir = ir.wrapping_add(self.count(counter));
+                extras.next();
+            }
+            let site = Site { node, object, svma: self.svma(block.object, avma) };
+            let costs = self.row(ir);
+            for e in 0..self.simulated_events(block) {
+                let counter = block.sim_base + (i * block.events as usize + e) as u32;
+                self.costs[costs as usize + 1 + e] = self.count(counter);
+            }
+            self.selves.push(SelfCost { site, costs });
+        }
+    }
+
+    /// Adds a skipped block's costs to the last instruction of the block that called into it.
+    fn skipped(&mut self, block: &Block, payer: &Block, executions: u64) {
+        let mut ir = executions.wrapping_mul(block.lengths.len() as u64);
+        for (_, counter) in block.extras() {
+            ir = ir.wrapping_add(self.count(counter));
+        }
+        let site = self.last_instruction(payer);
+        let costs = self.row(ir);
+        let events = self.simulated_events(block);
+        for i in 0..block.lengths.len() {
+            for e in 0..events {
+                let n = self.count(block.sim_base + (i * block.events as usize + e) as u32);
+                let sum = &mut self.costs[costs as usize + 1 + e];
+                *sum = sum.wrapping_add(n);
+            }
+        }
+        self.selves.push(SelfCost { site, costs });
+    }
+
+    /// A fresh row of event counts, all zero but Ir.
+    fn row(&mut self, ir: u64) -> u32 {
+        let at = self.costs.len() as u32;
+        self.costs.push(ir);
+        self.costs.resize(at as usize + self.events, 0);
+        at
+    }
+
+    fn simulated_events(&self, block: &Block) -> usize {
+        if block.sim_base == 0 { 0 } else { (block.events as usize).min(self.events - 1) }
+    }
+
+    fn last_instruction(&mut self, block: &Block) -> Site {
+        let avma = block.addresses().last().unwrap_or(block.addr);
+        Site {
+            node: self.node(block.context),
+            object: self.places.object(self.tables, block.object),
+            svma: self.svma(block.object, avma),
+        }
+    }
+
+    fn edges(&mut self) {
+        for edge in &self.tables.edges {
+            let count = self.count(edge.count);
+            let inclusive = (0..self.events as u32).any(|e| self.count(edge.inclusive + e) != 0);
+            if count == 0 && !(edge.inclusive != 0 && inclusive) {
+                continue;
+            }
+            // A root has no caller to be shown at.
+            let Some(from) = get(&self.tables.blocks, edge.from_block) else { continue };
+            let site = self.last_instruction(from);
+            let callee = self.node(edge.to_context);
+            let object = self.places.object(self.tables, edge.to_object);
+            let target = (object, self.svma(edge.to_object, edge.to_addr));
+            let costs = self.row(0);
+            if edge.inclusive != 0 {
+                for e in 0..self.events {
+                    self.costs[costs as usize + e] = self.count(edge.inclusive + e as u32);
+                }
+            }
+            self.calls.push(Call { site, callee, target, count, costs });
+        }
+    }
+
+    fn node(&mut self, context: u32) -> u32 {
+        if let Some(&Some(node)) = self.of_context.get(context as usize) {
+            return node;
+        }
+        let node = self.make_node(context);
+        let number = match self.numbers.get(&node) {
+            Some(&n) => n,
+            None => {
+                let n = self.nodes.len() as u32;
+                self.nodes.push(node.clone());
+                self.numbers.insert(node, n);
+                n
+            }
+        };
+        if let Some(slot) = self.of_context.get_mut(context as usize) {
+            *slot = Some(number);
+        }
+        number
+    }
+
+    fn make_node(&mut self, id: u32) -> Node {
+        let context = get(&self.tables.contexts, id);
+        let function = context.and_then(|c| get(&self.tables.functions, c.function));
+        let (Some(context), Some(function)) = (context, function) else {
+            return Node { object: 0, file: 0, name: b"(skipped)".to_vec() };
+        };
+        let object = self.places.object(self.tables, function.object);
+        let Place { file, .. } = self.places.place(object, function.start);
+        let mut name = self.places.function_name(function);
+        if context.level > 1 {
+            name.extend_from_slice(format!("'{}", context.level).as_bytes());
+        }
+        let mut up = context.caller;
+        for _ in 0..self.callers_shown(&name) {
+            let Some(c) = get(&self.tables.contexts, up) else { break };
+            let Some(f) = get(&self.tables.functions, c.function) else { break };
+            name.push(b'\'');
+            name.extend_from_slice(&self.places.function_name(f));
+            up = c.caller;
+        }
+        Node { object, file, name }
+    }
+
+    /// How many callers a function's name can carry; contexts hold no more than were asked for.
+    fn callers_shown(&self, _name: &[u8]) -> u64 {
+        let config = &self.tables.config;
+        let single = config.texts(Text::SeparateCallersFn).filter_map(|t| {
+            let text = std::str::from_utf8(t).ok()?;
+            text.split('=').next()?.parse().ok()
+        });
+        single.fold(config.get(Number::SeparateCallers), u64::max)
+    }
+
+    fn finish(mut self) -> Graph {
+        self.selves.sort_unstable_by_key(|s| s.site);
+        let costs = &mut self.costs;
+        let events = self.events;
+        self.selves
+            .dedup_by(|next, kept| next.site == kept.site && add(costs, events, kept.costs, next.costs));
+        self.calls.sort_unstable_by_key(|c| (c.site, c.callee, c.target));
+        self.calls.dedup_by(|next, kept| {
+            let same = (next.site, next.callee, next.target) == (kept.site, kept.callee, kept.target);
+            if same {
+                kept.count = kept.count.wrapping_add(next.count);
+                add(costs, events, kept.costs, next.costs);
+            }
+            same
+        });
+        let mut totals = vec![0u64; events];
+        for s in &self.selves {
+            for (total, cost) in totals.iter_mut().zip(&costs[s.costs as usize..]) {
+                *total = total.wrapping_add(*cost);
+            }
+        }
+        Graph { nodes: self.nodes, selves: self.selves, calls: self.calls, costs: self.costs, totals }
+    }
+}
+
+/// Adds the row at `from` to the row at `to`; always true.
+fn add(costs: &mut [u64], events: usize, to: u32, from: u32) -> bool {
+    for e in 0..events {
+        costs[to as usize + e] = costs[to as usize + e].wrapping_add(costs[from as usize + e]);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Events;
+    use crate::spool_file::SpoolFile;
+    use crate::testing::{SpoolBuilder, plain_block, two_functions};
+    use tallygraph_wire::spool::Record;
+
+    /// `name svma costs` of each instruction and `caller svma → callee count costs` of each call.
+    fn shown(b: &SpoolBuilder) -> Vec<String> {
+        let spool = SpoolFile::open(&b.write()).unwrap();
+        let log = spool.log().unwrap();
+        let tables = Tables::read(&log).unwrap();
+        let mut counts = spool.no_counts();
+        for slot in 0..spool.arenas() {
+            spool.add_counts(slot, &mut counts).unwrap();
+        }
+        let events = Events::of(&tables.config).len();
+        let g = Graph::new(&tables, &counts, events, &mut Places::new(&tables.config));
+        let name = |n: u32| String::from_utf8_lossy(&g.nodes[n as usize].name).into_owned();
+        let costs = |row: u32| format!("{:?}", &g.costs[row as usize..row as usize + events]);
+        let selves = g.selves.iter();
+        let mut lines: Vec<String> =
+            selves.map(|s| format!("{} {:x} {}", name(s.site.node), s.site.svma, costs(s.costs))).collect();
+        lines.extend(g.calls.iter().map(|c| {
+            let (from, to) = (name(c.site.node), name(c.callee));
+            format!("{from} {:x} -> {to} {} {}", c.site.svma, c.count, costs(c.costs))
+        }));
+        lines
+    }
+
+    #[test]
+    fn blocks_that_overlap_are_summed_per_instruction() {
+        let mut b = two_functions("overlap");
+        b.block(3, 1, 0x102, 14, &[3, 5]).counter(0, 10, 2).counter(0, 14, 5);
+        assert_eq!(shown(&b), ["main 100 [2]", "main 102 [7]", "main 105 [7]"]);
+    }
+
+    #[test]
+    fn a_block_goes_on_over_jumps_and_repeats_single_instructions() {
+        let mut b = two_functions("runs");
+        let runs = (0x1000u64 + 0x300).to_le_bytes();
+        let extra: Vec<u8> = [1u32, 15].iter().flat_map(|w| w.to_le_bytes()).collect();
+        let block = plain_block(3, 1, 0x100, 14, &[2, 3, 0x80 | 4]);
+        b.record(Record::Block(Block { runs: &runs, extra: &extra, ..block }));
+        b.counter(0, 14, 2).counter(0, 15, 100);
+        assert_eq!(shown(&b), ["main 100 [2]", "main 102 [102]", "main 300 [2]"]);
+    }
+
+    #[test]
+    fn skipped_code_is_paid_by_the_calling_instruction() {
+        let mut b = two_functions("skipped");
+        b.context(3, 2, 1, 1).block(3, 3, 0x200, 14, &[1, 1, 1, 1]).counter(0, 10, 2).counter(0, 14, 5);
+        assert_eq!(shown(&b), ["main 100 [2]", "main 102 [2]", "main 105 [22]"]);
+    }
+
+    #[test]
+    fn contexts_that_read_alike_are_one_function() {
+        let mut b = two_functions("alike");
+        b.function(3, 0x400, "leaf").context(3, 3, 1, 0).block(3, 3, 0x400, 14, &[1]);
+        b.edge(2, 1, 3, 0x200, 16);
+        b.counter(0, 11, 1).counter(0, 14, 1).counter(0, 12, 3).counter(0, 13, 30);
+        b.counter(0, 16, 4).counter(0, 17, 40);
+        let lines = shown(&b);
+        assert_eq!(lines.last().unwrap(), "main 105 -> leaf 7 [70]");
+        assert!(lines.contains(&"leaf 400 [1]".to_string()));
+    }
+
+    #[test]
+    fn levels_and_callers_are_part_of_the_name() {
+        let mut b = two_functions("names");
+        b.set(Number::SeparateCallers, 1);
+        b.record(Record::Context { id: 3, function: 2, level: 2, caller: 1, site_block: 0 });
+        b.block(3, 3, 0x200, 14, &[1]).counter(0, 14, 9);
+        assert_eq!(shown(&b), ["leaf'2'main 200 [9]"]);
+    }
+
+    #[test]
+    fn simulated_events_follow_ir() {
+        let mut b = two_functions("events");
+        b.set(Number::BranchSim, 1);
+        let block = plain_block(3, 2, 0x200, 20, &[1, 1]);
+        b.record(Record::Block(Block { sim_base: 21, events: 4, ..block }));
+        let block = plain_block(4, 3, 0x300, 29, &[1, 1]);
+        b.context(3, 2, 1, 3).record(Record::Block(Block { sim_base: 30, events: 4, ..block }));
+        b.counter(0, 20, 7);
+        for i in 0..8 {
+            b.counter(0, 21 + i, 100 + i as u64).counter(0, 30 + i, 1);
+        }
+        let expected = ["leaf 200 [7, 100, 101, 102, 103]", "leaf 201 [7, 106, 107, 108, 109]"];
+        assert_eq!(shown(&b), expected);
+    }
+
+    #[test]
+    fn roots_and_edges_never_taken_are_not_shown() {
+        let mut b = two_functions("roots");
+        b.edge(2, 0, 1, 0x100, 16).counter(0, 16, 1).counter(0, 17, 5);
+        assert_eq!(shown(&b), Vec::<String>::new());
+    }
+}
