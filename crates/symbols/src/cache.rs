@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Changes whenever the layout or the meaning of stored tables does.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const MAGIC: [u8; 8] = *b"TLYLINES";
 const HEADER: usize = 64;
 /// Bytes of stored tables from which the oldest are deleted.

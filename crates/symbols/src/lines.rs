@@ -1,8 +1,7 @@
 //! Line tables: for every code address of an object its source file and line.
 //!
 //! The DWARF line programs of all units are run once and become one sorted array of rows. A row
-//! holds from its address up to the next row's. As in Valgrind, only rows that start a statement
-//! count.
+//! holds from its address up to the next one. Rows that start no statement count too, as in Valgrind.
 //!
 //! The table is one run of bytes in the machine's own order, so that a stored table is used where it
 //! was mapped (see [`crate::cache`]):
@@ -216,7 +215,7 @@ fn read_unit<'a>(
                 lines.rows.truncate(start);
             }
             start = lines.rows.len();
-        } else if row.is_stmt() {
+        } else {
             // DWARF 5 counts files from 0, earlier versions from 1.
             let first = if header.version() >= 5 { 0 } else { 1 };
             let file = (row.file_index().saturating_sub(first)).min(NOTHING as u64 - 1) as u32;
@@ -245,7 +244,9 @@ fn file_names<'a>(
     let mut names = Vec::with_capacity(header.file_names().len());
     for entry in header.file_names() {
         let name = text(entry.path_name()).unwrap_or_default();
-        let directory = if entry.directory_index() == 0 {
+        // Directory 0 is the compilation directory; DWARF 5 spells it out, and when it is relative
+        // Valgrind shows it twice.
+        let directory = if entry.directory_index() == 0 && header.version() < 5 {
             String::new()
         } else {
             entry.directory(header).and_then(text).unwrap_or_default()

@@ -97,8 +97,11 @@ pub fn write(spool: &SpoolFile, request: &Request) -> Result<Report, Error> {
     Ok(report)
 }
 
+/// Number of a thread, none for all threads together, and the value of each counter.
+type ThreadCounts = (Option<u32>, Vec<u64>);
+
 /// The counts of each file: all threads together, or one thread each by number.
-fn counts_to_write(spool: &SpoolFile, tables: &Tables) -> Result<Vec<(Option<u32>, Vec<u64>)>, Error> {
+fn counts_to_write(spool: &SpoolFile, tables: &Tables) -> Result<Vec<ThreadCounts>, Error> {
     let slots = 0..spool.arenas();
     if !tables.config.is(Number::SeparateThreads) {
         let mut sums = spool.no_counts();
@@ -107,7 +110,7 @@ fn counts_to_write(spool: &SpoolFile, tables: &Tables) -> Result<Vec<(Option<u32
         }
         return Ok(vec![(None, sums)]);
     }
-    let mut all: Vec<(Option<u32>, Vec<u64>)> = Vec::new();
+    let mut all: Vec<ThreadCounts> = Vec::new();
     for slot in slots {
         let number = tables.threads.iter().rev().find(|t| t.0 == slot).map_or(1, |t| t.1);
         let at = match all.iter().position(|(n, _)| *n == Some(number)) {

@@ -20,8 +20,11 @@ const FAR: i64 = 100;
 pub struct Names {
     objects: Numbers<Rc<[u8]>>,
     files: Numbers<Rc<[u8]>>,
-    functions: Numbers<(Rc<[u8]>, Rc<[u8]>, Rc<[u8]>)>,
+    functions: Numbers<FunctionName>,
 }
+
+/// Object, file and name.
+type FunctionName = (Rc<[u8]>, Rc<[u8]>, Rc<[u8]>);
 
 /// Numbers of one kind of name.
 struct Numbers<K> {
