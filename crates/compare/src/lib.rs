@@ -19,3 +19,6 @@ pub mod history;
 pub mod model;
 pub mod render;
 pub mod report;
+pub mod rivals;
+pub mod simulate;
+pub mod truth;

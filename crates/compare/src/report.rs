@@ -230,6 +230,9 @@ pub struct Inputs<'a> {
     pub today: &'a str,
 }
 
+/// Fewest earlier campaigns from which the noise between campaigns is estimated.
+const FEWEST_FOR_NOISE: usize = 5;
+
 /// Functions listed per changed row.
 const CAUSES_PER_ROW: usize = 3;
 
@@ -417,21 +420,25 @@ fn distrust_base(inputs: &Inputs, row: &mut Row, base: f64, interleaved: bool) -
 }
 
 /// Raises the threshold to the measured noise: of the same code against itself, or of the history.
+///
+/// Between campaigns on one machine four robust standard deviations of the steps of the history
+/// count as noise: at that distance a report of 40 unchanged rows holds a false alarm in less than
+/// one of a hundred cases.
 fn raise_to_noise(inputs: &Inputs, row: &mut Row, interleaved: bool) {
     let mut floor = inputs.noise.half_widths.get(&row.benchmark).copied();
     if !interleaved {
+        let key = inputs.base.environment.class_key(is_exact(inputs.metric));
         let logs: Vec<f64> = inputs
             .history
             .series(&row.benchmark, inputs.metric)
             .iter()
-            .filter(|p| p.value > 0.0 && p.campaign != inputs.head.info.id)
+            .filter(|p| p.value > 0.0 && p.campaign != inputs.head.info.id && p.environment == key)
             .map(|p| p.value.ln())
             .collect();
-        if logs.len() >= 5 {
-            // Two campaigns differ by √2 of their spread; 1.96 of that covers 95 % of pairs.
+        if logs.len() >= FEWEST_FOR_NOISE {
             let steps: Vec<f64> = logs.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
             let spread = 1.4826 * tallygraph_stats::descriptive::median(&steps).unwrap_or(0.0);
-            floor = Some(floor.unwrap_or(0.0).max(1.96 * spread));
+            floor = Some(floor.unwrap_or(0.0).max(4.0 * spread));
         }
     }
     row.noise_floor = floor.map(f64::exp_m1);
@@ -447,6 +454,14 @@ fn apply_evidence(row: &mut Row, found: &Evidence, adjusted: f64, policy: &Polic
     row.blocks = found.blocks;
     let verdict = verdict(found, adjusted, row.threshold, policy);
     row.status = status_of(verdict);
+    let changed = matches!(verdict, Verdict::Regressed | Verdict::Improved);
+    if changed && !found.interleaved && row.noise_floor.is_none() && !policy.trust_sequential {
+        row.status = Status::Unknown;
+        row.why.push_str(
+            "measured one after the other, and nothing tells how far two campaigns of the same code lie apart; \
+             without that: ",
+        );
+    }
     let limits = crate::format::percent(row.threshold);
     let interval =
         format!("{} to {}", signed_percent(found.low.exp_m1()), signed_percent(found.high.exp_m1()));
@@ -462,6 +477,9 @@ fn apply_evidence(row: &mut Row, found: &Evidence, adjusted: f64, policy: &Polic
             )
         }
     });
+    if found.set_aside > 0 {
+        row.why.push_str(&format!(" ({} runs set aside as spikes)", found.set_aside));
+    }
 }
 
 fn status_of(verdict: Verdict) -> Status {

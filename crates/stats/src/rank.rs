@@ -136,12 +136,16 @@ fn rank_sum_test(strata: &[Stratum]) -> RankTest {
     if total > EXACT_LIMIT {
         return RankTest { statistic, p: asymptotic_p(strata, observed), method: Method::Asymptotic };
     }
+    // Without ties all doubled ranks are even, and halves need half the table.
+    let even = strata.iter().all(|s| s.ranks.iter().all(|r| r % 2 == 0));
+    let step = if even { 2 } else { 1 };
     let distribution = strata
         .iter()
-        .map(Distribution::of_stratum)
+        .map(|s| Stratum { ranks: s.ranks.iter().map(|r| r / step).collect(), chosen: s.chosen })
+        .map(|s| Distribution::of_stratum(&s))
         .reduce(|a, b| a.convolve(&b))
         .expect("at least one stratum, as both callers check");
-    RankTest { statistic, p: distribution.two_sided(observed), method: Method::Exact }
+    RankTest { statistic, p: distribution.two_sided(observed / step), method: Method::Exact }
 }
 
 /// Normal approximation with the exact permutation mean and variance and continuity correction.
@@ -185,11 +189,15 @@ impl Distribution {
         subsets[0][0] = 1.0;
         for (seen, &rank) in sorted.iter().enumerate() {
             let rank = rank as usize;
+            let mut largest_sum: u64 = sorted[(seen + 1).saturating_sub(k)..=seen].iter().sum();
             for size in (1..=k.min(seen + 1)).rev() {
+                // No subset of this size sums to more than the `size` largest ranks seen.
+                let end = largest_sum as usize;
+                largest_sum -= sorted[seen + 1 - size];
                 let (smaller, larger) = subsets.split_at_mut(size);
                 let (from, to) = (&smaller[size - 1], &mut larger[0]);
-                for sum in rank..width {
-                    to[sum] += from[sum - rank];
+                for (to, from) in to[rank..=end].iter_mut().zip(from) {
+                    *to += from;
                 }
             }
         }
