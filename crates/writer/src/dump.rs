@@ -49,7 +49,7 @@ pub fn write(spool: &SpoolFile, request: &Request) -> Result<Report, Error> {
     let log = spool.log()?;
     let senseless = |source| Error::Spool { path: spool.path().to_path_buf(), source };
     let tables = Tables::read(&log).map_err(senseless)?;
-    let events = Events::of(&tables.config);
+    let events = Events::of(&tables.config).limited_to(&tables);
     let base = base_name(&tables.config, spool.pid()).map_err(Error::Name)?;
     let combine = tables.config.is(Number::CombineDumps);
     let suffix = if combine { None } else { request.part };

@@ -1,5 +1,6 @@
 //! The event types of a profile, as the options choose them.
 
+use crate::tables::Tables;
 use tallygraph_wire::config::{Config, Number};
 
 /// Names of the events in the order of their columns, Ir first.
@@ -46,6 +47,13 @@ impl Events {
             }
         }
         Events { names, long }
+    }
+
+    /// These events, or Ir alone when no basic block has counters for the others: a column of zeros
+    /// would claim that something was measured.
+    pub fn limited_to(self, tables: &Tables) -> Events {
+        let simulated = tables.blocks.iter().flatten().any(|b| b.sim_base != 0 && b.events != 0);
+        if simulated { self } else { Events { names: vec!["Ir"], long: Vec::new() } }
     }
 
     /// Number of columns.
@@ -95,6 +103,7 @@ mod tests {
                         sysCount sysTime sysCpuTime";
         assert_eq!(events.line(), expected);
         assert_eq!(events.column("Bc"), Some(9));
+        assert_eq!(Events::of(&config).limited_to(&Tables::default()).line(), "Ir");
         config.set(Number::SimVariant, 1);
         assert!(Events::of(&config).line().contains("DLmw ILdmr DLdmr DLdmw Bc"));
     }

@@ -8,6 +8,7 @@ usage: tallygraph COMMAND ...
 
   run [options] [--] PROGRAM ARGS   profile a program; options are Callgrind's
   --tool=callgrind [options] ...    the same, as a drop-in for valgrind
+  control                           ask running guests for dumps, counts and stacks
   recover [DIR|SPOOL]               write profiles of programs that were killed
 
   annotate, flamegraph, diff, report, export, validate     read profiles
@@ -29,6 +30,8 @@ usage: tallygraph run [options] [--] PROGRAM ARGS
   --dump-instr=no|yes           positions by instruction [no]
   --compress-strings=no|yes     each name once [yes]
   --compress-pos=no|yes         relative positions [yes]
+  --combine-dumps=no|yes        all parts in one file [no]
+  --separate-threads=no|yes     a file for each thread [no]
  call graph
   --separate-recs=N             recursion levels kept apart [2]
   --separate-callers=N          callers kept apart [0]
@@ -45,6 +48,11 @@ usage: tallygraph run [options] [--] PROGRAM ARGS
   --vdso=hide|keep              hide: counts repeat; keep: fast clock calls [hide]
   --tool=callgrind|none         none: run and count nothing
   -q -v --version -h
+ simulation
+  --cache-sim=no|yes --branch-sim=no|yes
+  --I1=SIZE,WAYS,LINE --D1=... --LL=...     the caches [those of this machine]
+
+  Further options of Callgrind and of Valgrind's core are accepted too.
 
   Options are also read from ~/.valgrindrc, $VALGRIND_OPTS and ./.valgrindrc.
 ";

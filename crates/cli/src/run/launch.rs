@@ -1,15 +1,16 @@
-//! Becoming the guest: checks, preamble, and the execution of the agent in this very process.
+//! Becoming the guest: checks, preamble, and the configuration of the agent.
 
-use super::log::prefixed;
-use super::options::{LogTarget, Options};
-use super::{program, spool_dir};
-use std::ffi::{CString, OsString};
-use std::fs::File;
-use std::io::Write;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use super::log::Log;
+use super::options::{self, LogTarget, Options};
+use super::{caches, execute, inherited, program, spool_dir};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{IntoRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-use tallygraph_wire::config::{Number, Text, Tool};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use tallygraph_wire::config::{Config, Number, Text, Tool};
 use tallygraph_writer::output::{self, PatternError};
 
 static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tallygraph-agent"));
@@ -24,7 +25,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    fn new(status: u8, line: String) -> Self {
+    /// A failure told in one line.
+    pub fn new(status: u8, line: String) -> Self {
         Failure { lines: vec![format!("valgrind: {line}")], status }
     }
 }
@@ -32,15 +34,16 @@ impl Failure {
 /// Starts the guest; returns only when that fails.
 pub fn launch(mut options: Options, traced_path: Option<OsString>) -> Failure {
     match prepare(&mut options, traced_path) {
-        Ok((image, args)) => execute(image, &args),
+        Ok((image, args)) => execute::execute(&image, &args),
         Err(failure) => failure,
     }
 }
 
+/// The agent with its configuration, and the guest's arguments.
 fn prepare(
     options: &mut Options,
     traced_path: Option<OsString>,
-) -> Result<(OwnedFd, Vec<OsString>), Failure> {
+) -> Result<(Vec<u8>, Vec<OsString>), Failure> {
     let mut command = options.command.clone();
     // A traced child names the file apart from its argument zero.
     let zero = traced_path.map(|path| std::mem::replace(&mut command[0], path));
@@ -50,66 +53,68 @@ fn prepare(
     {
         program.args[0] = zero;
     }
-    let cwd = std::env::current_dir().map_err(|e| Failure::new(1, format!("current directory: {e}")))?;
-    let path = std::fs::canonicalize(&program.path).unwrap_or_else(|_| program.path.clone());
+    let start = std::env::current_dir().map_err(|e| Failure::new(1, format!("current directory: {e}")))?;
     let config = &mut options.config;
-    config.push(Text::GuestPath, path.as_os_str().as_bytes());
-    config.push(Text::ExecFn, program.exec_fn.as_os_str().as_bytes());
-    config.push(Text::StartDir, cwd.as_os_str().as_bytes());
-    config.push(Text::CommandLine, &command_line(&options.command));
-    let pattern = config.text(Text::OutFile).unwrap_or(b"callgrind.out.%p").to_vec();
-    let out_file =
-        expand_variables(&pattern).map_err(|e| bad_pattern("--callgrind-out-file", &pattern, &e))?;
-    config.clear(Text::OutFile);
-    config.push(Text::OutFile, &out_file);
-    if let Some(dir) = cache_directory() {
-        config.push(Text::CacheDir, dir.as_os_str().as_bytes());
-    }
+    let counting = config.get(Number::Tool) == Tool::Callgrind as u64;
+    let notes = if counting { caches::resolve(config) } else { Vec::new() };
     for word in &options.words {
         config.push(Text::OptionWord, word);
     }
-    let host =
-        std::fs::read_link("/proc/self/exe").map_err(|e| Failure::new(1, format!("own executable: {e}")))?;
-    config.push(Text::HostPath, host.as_os_str().as_bytes());
-    let dir = spool_dir::create().map_err(|e| Failure::new(1, e))?;
-    config.push(Text::SpoolDir, dir.as_os_str().as_bytes());
+    describe_guest(config, &program, &options.command, &start);
+    describe_host(config)?;
 
-    let log = open_log(&options.log)?;
-    let counting = config.get(Number::Tool) == Tool::Callgrind as u64;
-    if !options.quiet {
-        preamble(&log, counting, &options.command);
-    }
-    if counting {
-        let name = output::expand(&out_file, std::process::id(), &cwd)
-            .map_err(|e| bad_pattern("--callgrind-out-file", &pattern, &e))?;
-        prove_writable(&name, &log)?;
-    }
-    let log_fd = make_private(log.into())?;
+    let pattern = config.text(Text::OutFile).unwrap_or(b"callgrind.out.%p").to_vec();
+    let out_file =
+        expand_variables(&pattern).map_err(|e| bad_pattern("--callgrind-out-file", &pattern, &e))?;
+    let profile = output::expand(&out_file, std::process::id(), &start)
+        .map_err(|e| bad_pattern("--callgrind-out-file", &pattern, &e))?;
+    config.clear(Text::OutFile);
+    config.push(Text::OutFile, &out_file);
+
+    let log_fd = open_log(&options.log, &start)?;
     config.set(Number::LogFd, log_fd as u64);
-
-    let mut image = AGENT.to_vec();
+    let mut log = Log::inherited(log_fd, std::process::id());
+    let to_file = matches!(options.log, LogTarget::File(_));
+    if !options.quiet {
+        log.lines(&preamble(counting, &options.command, to_file));
+    }
+    log.notes(&notes);
+    if counting {
+        prove_writable(&profile).map_err(|e| unwritable(&profile, &e))?;
+        if !options.quiet {
+            log.lines(&["For interactive control, run 'tallygraph control -h'."]);
+        }
+    }
+    let mut image = Vec::with_capacity(AGENT.len() + 4096);
+    image.extend_from_slice(AGENT);
     config.append_to(&mut image);
-    let fd = memory_file(&image)?;
-    Ok((fd, program.args))
+    Ok((image, program.args))
 }
 
-fn expand_variables(pattern: &[u8]) -> Result<Vec<u8>, PatternError> {
-    output::expand_variables(pattern, |name| std::env::var_os(std::ffi::OsStr::from_bytes(name)))
+/// What the agent needs to know of the program.
+fn describe_guest(config: &mut Config, program: &program::Program, command: &[OsString], start: &Path) {
+    let path = std::fs::canonicalize(&program.path).unwrap_or_else(|_| program.path.clone());
+    config.push(Text::GuestPath, path.as_os_str().as_bytes());
+    config.push(Text::ExecFn, program.exec_fn.as_os_str().as_bytes());
+    config.push(Text::StartDir, start.as_os_str().as_bytes());
+    config.push(Text::CommandLine, &command_line(command));
 }
 
-fn bad_pattern(option: &str, pattern: &[u8], error: &PatternError) -> Failure {
-    let usage = super::options::bad(
-        format!("{option}={}", String::from_utf8_lossy(pattern)).as_bytes(),
-        &error.to_string(),
-    );
-    Failure { lines: usage.0, status: 1 }
-}
-
-/// Where line tables are kept between runs.
-fn cache_directory() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|d| !d.is_empty()).map(PathBuf::from);
-    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|h| h.join(".cache")))?;
-    Some(base.join("tallygraph"))
+/// What the agent and the writer need to know of us.
+fn describe_host(config: &mut Config) -> Result<(), Failure> {
+    let host = std::fs::read_link("/proc/self/exe");
+    let host = host.map_err(|e| Failure::new(1, format!("own executable: {e}")))?;
+    config.push(Text::HostPath, host.as_os_str().as_bytes());
+    let spools = spool_dir::create().map_err(|e| Failure::new(1, e))?;
+    config.push(Text::SpoolDir, spools.as_os_str().as_bytes());
+    if let Some(directory) = cache_directory() {
+        config.push(Text::CacheDir, directory.as_os_str().as_bytes());
+    }
+    if let Ok(version) = std::env::var("TALLYGRAPH_VERSION") {
+        let version = version.strip_prefix("valgrind-").unwrap_or(&version);
+        config.push(Text::CreatorVersion, version.as_bytes());
+    }
+    Ok(())
 }
 
 /// The guest's command line as `cmd:` shows it: newline and backslash escaped.
@@ -130,135 +135,129 @@ fn command_line(command: &[OsString]) -> Vec<u8> {
     line
 }
 
-fn open_log(target: &LogTarget) -> Result<File, Failure> {
-    match target {
-        LogTarget::Fd(fd) => {
-            // SAFETY: only duplicates the descriptor; a bad number is an error.
-            let copy = unsafe { libc::fcntl(*fd, libc::F_DUPFD_CLOEXEC, 3) };
-            if copy < 0 {
-                return Err(Failure::new(1, format!("--log-fd={fd}: not an open file descriptor")));
-            }
-            // SAFETY: a fresh descriptor that nobody else owns.
-            Ok(unsafe { File::from_raw_fd(copy) })
-        }
-        LogTarget::File(text) => {
-            let cwd = std::env::current_dir().unwrap_or_default();
-            let name = expand_variables(text)
-                .and_then(|t| output::expand(&t, std::process::id(), &cwd))
-                .map_err(|e| bad_pattern("--log-file", text, &e))?;
-            File::create(&name).map_err(|e| {
-                Failure::new(1, format!("Can't create log file '{}' ({e}); giving up!", name.display()))
-            })
-        }
-    }
+fn expand_variables(pattern: &[u8]) -> Result<Vec<u8>, PatternError> {
+    output::expand_variables(pattern, |name| std::env::var_os(OsStr::from_bytes(name)))
 }
 
-fn preamble(mut log: &File, counting: bool, command: &[OsString]) {
-    let what = if counting {
-        "Callgrind, a call-graph generating cache profiler (tallygraph)"
-    } else {
-        "Nulgrind, the minimal Valgrind tool (tallygraph)"
+fn bad_pattern(option: &str, pattern: &[u8], error: &PatternError) -> Failure {
+    let word = format!("{option}={}", String::from_utf8_lossy(pattern));
+    Failure { lines: options::bad(word.as_bytes(), &error.to_string()).0, status: 1 }
+}
+
+/// Where line tables are kept between runs.
+fn cache_directory() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|d| !d.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|h| h.join(".cache")))?;
+    Some(base.join("tallygraph"))
+}
+
+/// Opens the log under a private number.
+fn open_log(target: &LogTarget, start: &Path) -> Result<RawFd, Failure> {
+    let copy = match target {
+        LogTarget::Fd(fd) if !inherited::was_open(*fd) => return Ok(-1),
+        LogTarget::Fd(fd) => execute::private_copy(*fd)
+            .map_err(|e| Failure::new(1, format!("--log-fd={fd}: {}", options::os_text(&e))))?,
+        LogTarget::File(pattern) => {
+            let name = expand_variables(pattern)
+                .and_then(|t| output::expand(&t, std::process::id(), start))
+                .map_err(|e| bad_pattern("--log-file", pattern, &e))?;
+            // Several processes may share it.
+            let opened = File::create(&name).and_then(|_| OpenOptions::new().append(true).open(&name));
+            let file = opened.map_err(|e| {
+                let why = options::os_text(&e);
+                Failure::new(1, format!("Cannot create log file '{}': {why}", name.display()))
+            })?;
+            execute::private_copy(file.into_raw_fd()).map_err(|e| Failure::new(1, e.to_string()))?
+        }
     };
-    let words: Vec<_> = command.iter().map(|w| w.to_string_lossy()).collect();
+    Ok(copy.into_raw_fd())
+}
+
+/// The first lines of the log.
+fn preamble(counting: bool, command: &[OsString], to_file: bool) -> Vec<String> {
+    let words: Vec<String> = command.iter().map(|w| shown(w)).collect();
     let mut lines = vec![
-        what.to_string(),
+        if counting {
+            "Callgrind, a call-graph generating cache profiler (tallygraph)"
+        } else {
+            "Nulgrind, the minimal Valgrind tool (tallygraph)"
+        }
+        .to_string(),
         "Free software, MIT or Apache-2.0; by the tallygraph contributors.".into(),
         format!("Using tallygraph-{}; rerun with -h for help", env!("CARGO_PKG_VERSION")),
         format!("Command: {}", words.join(" ")),
-        String::new(),
     ];
-    if counting {
-        lines.push("For interactive control, run 'tallygraph control -h'.".into());
+    if to_file {
+        lines.push(format!("Parent PID: {}", std::os::unix::process::parent_id()));
     }
-    let _ = log.write_all(prefixed(std::process::id(), &lines).as_bytes());
+    lines.push(String::new());
+    lines
+}
+
+/// A word of the command line as the log shows it: one that a shell reads as one word.
+fn shown(word: &OsStr) -> String {
+    const PLAIN: &str = "%+,-./:=@_";
+    let mut text = String::new();
+    for c in word.to_string_lossy().chars() {
+        if c.is_control() {
+            text.push('_');
+            continue;
+        }
+        if c.is_ascii() && !c.is_ascii_alphanumeric() && !PLAIN.contains(c) {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text
 }
 
 /// Creates the profile's file, to prove before the program runs that it can be written.
-fn prove_writable(name: &std::path::Path, mut log: &File) -> Result<(), Failure> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let open = std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(name);
-    match open {
-        Ok(_) => Ok(()),
-        Err(e) => {
-            let _ = log.flush();
-            let pid = std::process::id();
-            let why = e.to_string();
-            let why = why.split(" (os error").next().unwrap_or("").to_string();
-            let line = format!(
-                "=={pid}== Error: can not open cache simulation output file `{}': {why}",
-                name.display()
-            );
-            Err(Failure { lines: vec![line], status: 1 })
-        }
-    }
+fn prove_writable(profile: &Path) -> io::Result<()> {
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(profile).map(drop)
 }
 
-/// Moves a descriptor to a number that programs do not use. It stays open across the execution of
-/// the agent.
-fn make_private(fd: OwnedFd) -> Result<RawFd, Failure> {
-    const BASE: RawFd = 960;
-    // SAFETY: duplicates an owned descriptor; a base above the limit is an error.
-    let mut high = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, BASE) };
-    if high < 0 {
-        // SAFETY: as above.
-        high = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, 3) };
-    }
-    if high < 0 {
-        return Err(Failure::new(
-            1,
-            format!("no file descriptor is left: {}", std::io::Error::last_os_error()),
-        ));
-    }
-    Ok(high)
+fn unwritable(profile: &Path, error: &io::Error) -> Failure {
+    let pid = std::process::id();
+    let why = options::os_text(error);
+    let line =
+        format!("=={pid}== Error: can not open cache simulation output file `{}': {why}", profile.display());
+    Failure { lines: vec![line], status: 1 }
 }
 
-/// A file without a name that holds `image`.
-fn memory_file(image: &[u8]) -> Result<OwnedFd, Failure> {
-    // SAFETY: the name is NUL-terminated.
-    let fd = unsafe { libc::memfd_create(c"tallygraph".as_ptr(), 0) };
-    if fd < 0 {
-        return Err(Failure::new(1, format!("memfd_create: {}", std::io::Error::last_os_error())));
-    }
-    // SAFETY: a fresh descriptor that nobody else owns.
-    let mut file = unsafe { File::from_raw_fd(fd) };
-    file.write_all(image).map_err(|e| Failure::new(1, format!("the agent's memory: {e}")))?;
-    let high = make_private(file.into())?;
-    // SAFETY: made just above.
-    Ok(unsafe { OwnedFd::from_raw_fd(high) })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn execute(image: OwnedFd, args: &[OsString]) -> Failure {
-    let strings: Vec<CString> = args.iter().filter_map(|a| CString::new(a.as_bytes()).ok()).collect();
-    let mut argv: Vec<*const libc::c_char> = strings.iter().map(|s| s.as_ptr()).collect();
-    argv.push(std::ptr::null());
-    unsafe extern "C" {
-        static environ: *const *const libc::c_char;
+    #[test]
+    fn the_command_is_shown_so_that_a_shell_could_read_it() {
+        assert_eq!(shown(OsStr::new("a b")), "a\\ b");
+        assert_eq!(shown(OsStr::new("x=1,/y.z")), "x=1,/y.z");
+        assert_eq!(shown(OsStr::new("n\nl'é")), "n_l\\'é");
+        let lines = preamble(true, &["./a".into(), "x y".into()], true);
+        assert!(lines.contains(&"Command: ./a x\\ y".to_string()));
+        assert!(lines[lines.len() - 2].starts_with("Parent PID: ") && lines.last().unwrap().is_empty());
     }
-    let fd = image.into_raw_fd();
-    // SAFETY: all strings are NUL-terminated and the vectors NULL-terminated; the process either
-    // becomes the agent or the call fails.
-    let error = unsafe {
-        // The runtime ignores SIGPIPE; the guest must find what this process was started with.
-        restore_sigpipe();
-        libc::syscall(libc::SYS_execveat, fd, c"".as_ptr(), argv.as_ptr(), environ, libc::AT_EMPTY_PATH);
-        std::io::Error::last_os_error()
-    };
-    Failure::new(
-        1,
-        format!(
-            "the agent could not be executed from memory ({error}); memory files may be forbidden (vm.memfd_noexec)"
-        ),
-    )
-}
 
-/// Gives SIGPIPE its default action again, unless it was ignored when the process started.
-///
-/// # Safety
-///
-/// Changes the process's signal table.
-unsafe fn restore_sigpipe() {
-    if !super::SIGPIPE_WAS_IGNORED.load(std::sync::atomic::Ordering::Relaxed) {
-        // SAFETY: the default action needs no handler.
-        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    #[test]
+    fn the_header_shows_the_command_in_one_line() {
+        let words: Vec<OsString> = vec!["./a".into(), "b\nc".into(), "d\\e".into()];
+        assert_eq!(command_line(&words), b"./a b\\nc d\\\\e");
+    }
+
+    #[test]
+    fn an_unset_variable_is_named_with_its_option() {
+        let error = expand_variables(b"x%q{NO_SUCH_VARIABLE_HERE}").unwrap_err();
+        let failure = bad_pattern("--callgrind-out-file", b"x%q{NO_SUCH_VARIABLE_HERE}", &error);
+        assert_eq!(failure.lines[0], "valgrind: Bad option: --callgrind-out-file=x%q{NO_SUCH_VARIABLE_HERE}");
+        assert_eq!(failure.lines[1], "valgrind: Environment variable 'NO_SUCH_VARIABLE_HERE' is not set");
+    }
+
+    #[test]
+    fn a_profile_that_cannot_be_written_is_found_out_first() {
+        let path = Path::new("/no/such/directory/out");
+        let failure = unwritable(path, &prove_writable(path).unwrap_err());
+        let expected =
+            "Error: can not open cache simulation output file `/no/such/directory/out': No such file";
+        assert!(failure.lines[0].contains(expected) && failure.status == 1, "{:?}", failure.lines);
     }
 }

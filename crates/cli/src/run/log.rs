@@ -26,10 +26,18 @@ impl Log {
         let Some(file) = &mut self.file else { return };
         let _ = file.write_all(prefixed(self.pid, lines).as_bytes());
     }
+
+    /// Appends remarks of the tool about itself.
+    pub fn notes(&mut self, notes: &[String]) {
+        let Some(file) = &mut self.file else { return };
+        for note in notes {
+            let _ = file.write_all(format!("--{}-- {note}\n", self.pid).as_bytes());
+        }
+    }
 }
 
 /// Lines as they appear in the log.
-pub fn prefixed(pid: u32, lines: &[impl AsRef<str>]) -> String {
+fn prefixed(pid: u32, lines: &[impl AsRef<str>]) -> String {
     let mut text = String::new();
     for line in lines {
         text.push_str(&format!("=={pid}== {}\n", line.as_ref()));

@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+mod caches;
+mod execute;
 mod help;
+mod inherited;
 mod launch;
 mod log;
 mod options;
@@ -14,23 +16,6 @@ mod spool_dir;
 mod write;
 
 use options::{Request, Usage};
-
-/// The process was started with SIGPIPE ignored; the standard library ignores it too before `main`.
-static SIGPIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
-
-/// Runs before the standard library's start-up, which changes what the guest must find unchanged.
-extern "C" fn remember_signals() {
-    // SAFETY: only asks.
-    unsafe {
-        let mut old: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut old);
-        SIGPIPE_WAS_IGNORED.store(old.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
-    }
-}
-
-#[used]
-#[unsafe(link_section = ".init_array")]
-static REMEMBER: extern "C" fn() = remember_signals;
 
 /// Runs the profiler's front with the whole command line.
 pub fn main(args: &[OsString]) -> ExitCode {
@@ -103,6 +88,6 @@ fn version(own: bool) -> String {
     if own {
         format!("tallygraph {}", env!("CARGO_PKG_VERSION"))
     } else {
-        "valgrind-3.26.0.tallygraph".into()
+        "valgrind-3.26.0".into()
     }
 }

@@ -7,6 +7,8 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use tallygraph_cachesim::Geometry;
+use tallygraph_cachesim::geometry::ParseError;
 use tallygraph_wire::config::{Config, Number, Text, Tool};
 
 /// What the command line asks for.
@@ -52,6 +54,12 @@ fn manual() -> String {
     "valgrind: Use --help for more information or consult the user manual.".into()
 }
 
+/// The system's words for an error, without the number.
+pub fn os_text(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_string()
+}
+
 /// The lines about an option whose value is wrong.
 pub fn bad(option: &[u8], why: &str) -> Usage {
     let mut lines = vec![format!("valgrind: Bad option: {}", String::from_utf8_lossy(option))];
@@ -60,6 +68,19 @@ pub fn bad(option: &[u8], why: &str) -> Usage {
     }
     lines.push(manual());
     Usage(lines)
+}
+
+/// The lines about a cache that can't be simulated.
+fn bad_cache(option: &[u8], value: &str, error: &ParseError) -> Usage {
+    match error {
+        ParseError::Overflow => bad(option, "One of the cache parameters was too large and overflowed."),
+        ParseError::Syntax => bad(option, &format!("Bad argument '{value}'")),
+        ParseError::Geometry(e) => {
+            let mut usage = bad(option, &format!("Bad argument '{value}'"));
+            usage.0.insert(0, format!("valgrind: {e}"));
+            usage
+        }
+    }
 }
 
 /// How a value is read and where it goes.
@@ -77,6 +98,8 @@ enum Kind {
     List(Text),
     /// Comma-separated strings; all are kept.
     Commas(Text),
+    /// `yes` or `no`, a bit of [`Number::SimVariant`].
+    Variant(u64),
     /// A cache: `size,assoc,line`.
     Cache(Text),
     /// Accepted, checked by the rule, and without effect here.
@@ -103,7 +126,7 @@ const TABLE: &[(&str, Kind)] = &[
     ("compress-strings", Flag(Number::CompressStrings)),
     ("compress-pos", Flag(Number::CompressPos)),
     ("combine-dumps", Flag(Number::CombineDumps)),
-    ("dump-every-bb", Count(Number::DumpEveryBb, 0, u64::MAX)),
+    ("dump-every-bb", Count(Number::DumpEveryBb, 0, i64::MAX as u64)),
     ("dump-before", List(Text::DumpBefore)),
     ("zero-before", List(Text::ZeroBefore)),
     ("dump-after", List(Text::DumpAfter)),
@@ -122,9 +145,9 @@ const TABLE: &[(&str, Kind)] = &[
     ("cache-sim", Flag(Number::CacheSim)),
     ("simulate-cache", Flag(Number::CacheSim)),
     ("branch-sim", Flag(Number::BranchSim)),
-    ("simulate-wb", Accepted(YesNo)),
-    ("simulate-hwpref", Accepted(YesNo)),
-    ("cacheuse", Accepted(YesNo)),
+    ("simulate-wb", Variant(1)),
+    ("simulate-hwpref", Variant(2)),
+    ("cacheuse", Variant(4)),
     ("cycle-estimation", Accepted(YesNo)),
     ("I1", Cache(Text::CacheI1)),
     ("D1", Cache(Text::CacheD1)),
@@ -141,11 +164,11 @@ const TABLE: &[(&str, Kind)] = &[
     ("child-silent-after-fork", Flag(Number::ChildSilentAfterFork)),
     ("read-inline-info", Flag(Number::ReadInlineInfo)),
     ("demangle", Flag(Number::Demangle)),
-    ("extra-debuginfo-path", One(Text::ExtraDebuginfoPath)),
+    ("extra-debuginfo-path", List(Text::ExtraDebuginfoPath)),
     ("fullpath-after", List(Text::FullpathAfter)),
     ("run-libc-freeres", Accepted(YesNo)),
     ("run-cxx-freeres", Accepted(YesNo)),
-    ("time-stamp", Accepted(YesNo)),
+    ("time-stamp", Flag(Number::TimeStamp)),
     ("error-exitcode", Accepted(Integer)),
     ("exit-on-first-error", Accepted(YesNo)),
     ("error-markers", Accepted(Any)),
@@ -173,7 +196,7 @@ const TABLE: &[(&str, Kind)] = &[
     ("gen-suppressions", Accepted(OneOf(&["no", "yes", "all"]))),
     ("error-limit", Accepted(YesNo)),
     ("show-error-list", Accepted(OneOf(&["no", "yes", "all"]))),
-    ("show-below-main", Accepted(YesNo)),
+    ("show-below-main", Flag(Number::ShowBelowMain)),
     ("merge-recursive-frames", Accepted(Integer)),
     ("track-fds", Accepted(OneOf(&["no", "yes", "all"]))),
     ("keep-debuginfo", Accepted(YesNo)),
@@ -193,6 +216,19 @@ const TABLE: &[(&str, Kind)] = &[
     ("dsymutil", Accepted(YesNo)),
     ("wait-for-gdb", Accepted(YesNo)),
     ("sanity-level", Accepted(Integer)),
+    ("command-line-only", Accepted(YesNo)),
+    ("progress-interval", Accepted(Integer)),
+    ("sym-offsets", Accepted(YesNo)),
+    ("profile-heap", Accepted(YesNo)),
+    ("trace-syscalls", Accepted(YesNo)),
+    ("trace-signals", Accepted(YesNo)),
+    ("trace-symtab", Accepted(YesNo)),
+    ("trace-sched", Accepted(YesNo)),
+    ("trace-redir", Accepted(YesNo)),
+    ("unw-stack-scan-thresh", Accepted(Integer)),
+    ("unw-stack-scan-frames", Accepted(Integer)),
+    ("resync-filter", Accepted(OneOf(&["no", "yes", "verbose"]))),
+    ("read-var-info", Accepted(YesNo)),
     ("stats", Accepted(YesNo)),
     ("px-default", Accepted(Any)),
     ("px-file-backed", Accepted(Any)),
@@ -240,7 +276,7 @@ impl Parser {
                 self.config.set(Number::Verbose, v + 1);
                 return Ok(());
             }
-            "-d" => return Ok(()),
+            "-d" | "-s" => return Ok(()),
             "-h" | "--help" | "--help-debug" | "--help-dyn-options" => {
                 self.request = Some(Request::Help);
                 return Ok(());
@@ -285,7 +321,8 @@ impl Parser {
                 return Ok(());
             }
             "log-fd" => {
-                let fd = value_text.parse().map_err(|_| bad(original, ""))?;
+                let invalid = |_| bad(original, &format!("Invalid integer value '{value_text}'"));
+                let fd = value_text.parse().map_err(invalid)?;
                 self.log = LogTarget::Fd(fd);
                 return Ok(());
             }
@@ -331,7 +368,8 @@ impl Parser {
                 return Ok(());
             }
             let text = String::from_utf8_lossy(value);
-            let count: u64 = text.parse().map_err(|_| bad(original, ""))?;
+            let invalid = |_| bad(original, &format!("Invalid integer value '{text}'"));
+            let count: u64 = text.parse().map_err(invalid)?;
             self.config.set(all, count.min(1000));
             return Ok(());
         }
@@ -375,9 +413,16 @@ impl Parser {
             "no" => Ok(0),
             _ => Err(bad(original, &format!("Invalid boolean value '{text}' (should be 'yes' or 'no')"))),
         };
-        let number = |text: &str| text.parse::<u64>().map_err(|_| bad(original, ""));
+        let integer = |text: &str| {
+            let parsed = text.parse::<i64>();
+            parsed.map_err(|_| bad(original, &format!("Invalid integer value '{text}'")))
+        };
         match kind {
             Flag(key) => self.config.set(key, yes_no(text)?),
+            Variant(bit) => {
+                let others = self.config.get(Number::SimVariant) & !bit;
+                self.config.set(Number::SimVariant, others | (bit * yes_no(text)?));
+            }
             Choice(key, words) => {
                 let at = words.iter().position(|w| *w == text);
                 let at =
@@ -387,9 +432,10 @@ impl Parser {
                 self.config.set(key, at as u64);
             }
             Count(key, low, high) => {
-                let n = number(text)?;
+                let n = u64::try_from(integer(text)?).unwrap_or(0);
                 if !(low..=high).contains(&n) {
-                    return Err(bad(original, &format!("should be between {low} and {high}")));
+                    let range = format!("Value '{text}' is out of range ({low} to {high})");
+                    return Err(bad(original, &range));
                 }
                 self.config.set(key, n);
             }
@@ -409,12 +455,12 @@ impl Parser {
                 }
             }
             Cache(key) => {
-                let parts: Vec<_> = text.split(',').map(str::parse::<u64>).collect();
-                if parts.len() != 3 || parts.iter().any(|p| !p.as_ref().is_ok_and(|&n| n > 0)) {
-                    return Err(bad(original, "should be size,associativity,line size"));
+                if let Err(e) = Geometry::parse(text) {
+                    return Err(bad_cache(original, text, &e));
                 }
                 self.config.clear(key);
                 self.config.push(key, value);
+                self.config.set(Number::CacheSim, 1);
             }
             Accepted(check) => match check {
                 Any => {}
@@ -422,7 +468,7 @@ impl Parser {
                     yes_no(text)?;
                 }
                 Integer => {
-                    text.parse::<i64>().map_err(|_| bad(original, ""))?;
+                    integer(text)?;
                 }
                 OneOf(words) => {
                     if !words.contains(&text) {
@@ -479,7 +525,7 @@ fn ambient_words() -> Vec<Vec<u8>> {
 /// Reads a command line without its first word (the executable's name and, if given, `run`).
 pub fn parse(args: &[OsString], ambient: bool) -> Result<Request, Usage> {
     let mut p = Parser::new();
-    if ambient {
+    if ambient && !args.iter().any(|a| a == "--command-line-only=yes") {
         p.words(&ambient_words())?;
     }
     let mut rest = args;
@@ -569,11 +615,29 @@ mod tests {
             (&["--cache-sim=maybe", "x"], "valgrind: Bad option: --cache-sim=maybe"),
             (&["--I1=1,2", "x"], "valgrind: Bad option: --I1=1,2"),
             (&["-x", "y"], "valgrind: Unknown option: -x"),
+            (&["--I1=1000,3,32", "x"], "valgrind: Cache set count is not a power of two."),
+            (&["--separate-callers=x", "y"], "valgrind: Bad option: --separate-callers=x"),
             (&[], "valgrind: no program specified"),
         ] {
             let Err(Usage(lines)) = parse_words(words) else { panic!("{words:?}") };
             assert_eq!(lines[0], first);
         }
+    }
+
+    #[test]
+    fn cache_options_switch_the_simulation_on() {
+        let o = options(&["--LL=8388608,16,64", "x"]);
+        assert!(o.config.is(Number::CacheSim));
+        let o = options(&["--cacheuse=yes", "--simulate-hwpref=yes", "--simulate-hwpref=no", "x"]);
+        assert_eq!(o.config.get(Number::SimVariant), 4);
+    }
+
+    #[test]
+    fn words_after_a_mistake_in_a_value_are_the_reason() {
+        let Err(Usage(lines)) = parse_words(&["--dump-every-bb=many", "x"]) else { panic!("accepted") };
+        assert_eq!(lines[1], "valgrind: Invalid integer value 'many'");
+        let Err(Usage(lines)) = parse_words(&["--I1=8,x,1", "x"]) else { panic!("accepted") };
+        assert_eq!(lines[1], "valgrind: Bad argument '8,x,1'");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Finding the program and proving that it can be run, as the kernel and a shell would.
 
+use super::options::os_text;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -128,12 +129,6 @@ fn read_head(path: &Path) -> Result<Vec<u8>, Refusal> {
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
-}
-
-/// The system's words for an error, without the number.
-fn os_text(e: &std::io::Error) -> String {
-    let text = e.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_string()
 }
 
 /// Checks that the first bytes are those of an x86-64 Linux program and that the file holds what its
