@@ -592,6 +592,18 @@ fn warnings(inputs: &Inputs, rows: &[Row]) -> Vec<String> {
                 .to_string(),
         );
     }
+    let of_one_process = |campaign: &Campaign| {
+        campaign
+            .benchmarks
+            .values()
+            .any(|m| m.setting.tool == "criterion" && m.values(inputs.metric).len() > 1)
+    };
+    if judged && (of_one_process(inputs.base) || of_one_process(inputs.head)) {
+        warnings.push(
+            "Samples of criterion are batches of one process, not independent runs: intervals are too narrow."
+                .to_string(),
+        );
+    }
     if head.dirty {
         warnings.push("The head had uncommitted changes.".to_string());
     }
