@@ -32,6 +32,13 @@ pub struct Site {
     pub svma: u64,
 }
 
+impl Site {
+    /// The site as one number, in the same order.
+    fn key(&self) -> u128 {
+        (self.node as u128) << 96 | (self.object as u128) << 64 | self.svma as u128
+    }
+}
+
 /// Self cost of an instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct SelfCost {
@@ -80,7 +87,11 @@ struct Builder<'t, 'a> {
     numbers: HashMap<Node, u32>,
     /// Node of each context, once it was asked for.
     of_context: Vec<Option<u32>>,
+    /// Number of each recorded object's path, by id.
+    objects: Vec<u32>,
     selves: Vec<SelfCost>,
+    /// Costs of skipped code, at the instructions that pay for it.
+    paid: Vec<SelfCost>,
     calls: Vec<Call>,
     costs: Vec<u64>,
 }
@@ -88,7 +99,9 @@ struct Builder<'t, 'a> {
 impl Graph {
     /// Sums up `counts`, which has a value for each counter, over the records.
     pub fn new(tables: &Tables, counts: &[u64], events: usize, places: &mut Places) -> Graph {
+        let objects = (0..tables.objects.len() as u32).map(|id| places.object(tables, id)).collect();
         let mut b = Builder {
+            objects,
             tables,
             counts,
             places,
@@ -97,12 +110,27 @@ impl Graph {
             numbers: HashMap::new(),
             of_context: vec![None; tables.contexts.len()],
             selves: Vec::new(),
+            paid: Vec::new(),
             calls: Vec::new(),
             costs: Vec::new(),
         };
-        for block in tables.blocks.iter().flatten() {
-            b.block(block);
+        // In this order almost every instruction comes after the one before: what is out of order is
+        // sorted node by node.
+        let mut blocks: Vec<(u32, &Block)> =
+            tables.blocks.iter().flatten().filter(|x| b.counted_anything(x)).map(|x| (0, x)).collect();
+        for (node, block) in &mut blocks {
+            *node = b.node(block.context);
         }
+        blocks.sort_unstable_by_key(|(node, x)| (*node, x.object, x.addr));
+        let mut start = 0;
+        for nodes in blocks.chunk_by(|a, b| a.0 == b.0) {
+            for (_, block) in nodes {
+                b.block(block);
+            }
+            sort_from(&mut b.selves, start);
+            start = b.selves.len();
+        }
+        b.paid.sort_unstable_by_key(|s| s.site.key());
         b.edges();
         b.finish()
     }
@@ -116,23 +144,29 @@ impl Builder<'_, '_> {
         }
     }
 
+    fn object(&self, id: u32) -> u32 {
+        self.objects.get(id as usize).copied().unwrap_or(0)
+    }
+
     fn svma(&self, object: u32, avma: u64) -> u64 {
         avma.wrapping_sub(get(&self.tables.objects, object).map_or(0, |o| o.bias))
     }
 
+    /// False for blocks whose counters are all zero.
+    fn counted_anything(&self, block: &Block) -> bool {
+        if self.count(block.counter) != 0 {
+            return true;
+        }
+        let simulated = block.lengths.len() as u32 * block.events as u32;
+        block.sim_base != 0 && (0..simulated).any(|i| self.count(block.sim_base.wrapping_add(i)) != 0)
+            || block.extras().any(|(_, counter)| self.count(counter) != 0)
+    }
+
     fn block(&mut self, block: &Block) {
         let executions = self.count(block.counter);
-        let sim_counters = block.lengths.len() * block.events as usize;
-        let simulated = block.sim_base != 0
-            && (0..sim_counters as u32).any(|i| self.count(block.sim_base.wrapping_add(i)) != 0);
-        let repeated = block.extras().any(|(_, counter)| self.count(counter) != 0);
-        if executions == 0 && !simulated && !repeated {
-            return;
-        }
         let context = get(&self.tables.contexts, block.context);
-        let payer = context.and_then(|c| get(&self.tables.blocks, c.site_block));
-        match payer {
-            Some(site) => self.skipped(block, site, executions),
+        match context.and_then(|c| get(&self.tables.blocks, c.site_block)) {
+            Some(payer) => self.skipped(block, payer, executions),
             None => self.counted(block, executions),
         }
     }
@@ -140,7 +174,7 @@ impl Builder<'_, '_> {
     /// Adds a block's costs to its own instructions.
     fn counted(&mut self, block: &Block, executions: u64) {
         let node = self.node(block.context);
-        let object = self.places.object(self.tables, block.object);
+        let object = self.object(block.object);
         let mut extras = block.extras().peekable();
         for (i, avma) in block.addresses().enumerate() {
             let mut ir = executions;
@@ -176,14 +210,16 @@ impl Builder<'_, '_> {
                 *sum = sum.wrapping_add(n);
             }
         }
-        self.selves.push(SelfCost { site, costs });
+        self.paid.push(SelfCost { site, costs });
     }
 
     /// A fresh row of event counts, all zero but Ir.
     fn row(&mut self, ir: u64) -> u32 {
         let at = self.costs.len() as u32;
         self.costs.push(ir);
-        self.costs.resize(at as usize + self.events, 0);
+        if self.events > 1 {
+            self.costs.resize(at as usize + self.events, 0);
+        }
         at
     }
 
@@ -195,7 +231,7 @@ impl Builder<'_, '_> {
         let avma = block.addresses().last().unwrap_or(block.addr);
         Site {
             node: self.node(block.context),
-            object: self.places.object(self.tables, block.object),
+            object: self.object(block.object),
             svma: self.svma(block.object, avma),
         }
     }
@@ -211,7 +247,7 @@ impl Builder<'_, '_> {
             let Some(from) = get(&self.tables.blocks, edge.from_block) else { continue };
             let site = self.last_instruction(from);
             let callee = self.node(edge.to_context);
-            let object = self.places.object(self.tables, edge.to_object);
+            let object = self.object(edge.to_object);
             let target = (object, self.svma(edge.to_object, edge.to_addr));
             let costs = self.row(0);
             if edge.inclusive != 0 {
@@ -249,7 +285,7 @@ impl Builder<'_, '_> {
         let (Some(context), Some(function)) = (context, function) else {
             return Node { object: 0, file: 0, name: b"(skipped)".to_vec() };
         };
-        let object = self.places.object(self.tables, function.object);
+        let object = self.object(function.object);
         let Place { file, .. } = self.places.place(object, function.start);
         let mut name = self.places.function_name(function);
         if context.level > 1 {
@@ -277,12 +313,15 @@ impl Builder<'_, '_> {
     }
 
     fn finish(mut self) -> Graph {
-        self.selves.sort_unstable_by_key(|s| s.site);
+        let paid = std::mem::take(&mut self.paid);
+        if !paid.is_empty() {
+            self.selves = merge(&self.selves, &paid);
+        }
         let costs = &mut self.costs;
         let events = self.events;
         self.selves
             .dedup_by(|next, kept| next.site == kept.site && add(costs, events, kept.costs, next.costs));
-        self.calls.sort_unstable_by_key(|c| (c.site, c.callee, c.target));
+        self.calls.sort_unstable_by_key(|c| (c.site.key(), c.callee, c.target));
         self.calls.dedup_by(|next, kept| {
             let same = (next.site, next.callee, next.target) == (kept.site, kept.callee, kept.target);
             if same {
@@ -299,6 +338,31 @@ impl Builder<'_, '_> {
         }
         Graph { nodes: self.nodes, selves: self.selves, calls: self.calls, costs: self.costs, totals }
     }
+}
+
+/// Sorts the elements from `start` on, unless they are in order.
+fn sort_from(selves: &mut [SelfCost], start: usize) {
+    let part = &mut selves[start..];
+    if !part.is_sorted_by_key(|s| s.site.svma) || !part.is_sorted_by_key(|s| s.site.object) {
+        part.sort_unstable_by_key(|s| s.site.key());
+    }
+}
+
+/// Two sorted runs as one.
+fn merge(mut a: &[SelfCost], mut b: &[SelfCost]) -> Vec<SelfCost> {
+    let mut all = Vec::with_capacity(a.len() + b.len());
+    while let (Some((x, xs)), Some((y, ys))) = (a.split_first(), b.split_first()) {
+        if x.site.key() <= y.site.key() {
+            all.push(*x);
+            a = xs;
+        } else {
+            all.push(*y);
+            b = ys;
+        }
+    }
+    all.extend_from_slice(a);
+    all.extend_from_slice(b);
+    all
 }
 
 /// Adds the row at `from` to the row at `to`; always true.

@@ -119,6 +119,8 @@ struct Printer<'p> {
     object: Option<u32>,
     file: Option<u32>,
     pending: Option<Pending>,
+    /// Number of each node's name, once it was written; 0 before.
+    written: Vec<u32>,
 }
 
 /// Appends the body of a part.
@@ -141,6 +143,7 @@ pub fn body(out: &mut Vec<u8>, graph: &Graph, places: &mut Places, names: &mut N
         object: None,
         file: None,
         pending: None,
+        written: vec![0; graph.nodes.len()],
     };
     for node in order {
         printer.function(node);
@@ -305,9 +308,14 @@ impl Printer<'_> {
 
     fn function_name(&mut self, key: &str, number: u32) {
         let node = &self.graph.nodes[number as usize];
+        let written = self.written[number as usize];
+        if written != 0 {
+            return self.name(key, (written, false), &node.name);
+        }
         let (object, file) = (self.places.objects.get(node.object), self.places.files.get(node.file));
         let name: Rc<[u8]> = node.name.as_slice().into();
         let id = self.names.functions.number((object.into(), file.into(), name.clone()));
+        self.written[number as usize] = id.0;
         self.name(key, id, &name);
     }
 
