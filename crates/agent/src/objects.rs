@@ -51,7 +51,9 @@ impl Bytes {
         let file = fd::open(&with_nul, abi::O_RDONLY, 0).ok()?;
         let len = fd::size(file).ok()? as usize;
         // SAFETY: a fresh private mapping.
-        let at = unsafe { mem::map(0, len as u64, abi::PROT_READ, abi::MAP_PRIVATE, file, 0) };
+        let at = unsafe {
+            mem::map(mem::own_place(len as u64), len as u64, abi::PROT_READ, abi::MAP_PRIVATE, file, 0)
+        };
         fd::close(file);
         Some(Bytes { at: at.ok()?, len, mapped: true })
     }

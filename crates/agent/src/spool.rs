@@ -67,7 +67,10 @@ impl Spool {
         // SAFETY: changes the size of our own file.
         unsafe { syscall!(abi::__NR_ftruncate, file, ARENAS_OFFSET) }?;
         // SAFETY: a fresh mapping.
-        let base = unsafe { mem::map(0, HEADER_SIZE + LOG_SIZE, RW, abi::MAP_SHARED | abi::MAP_NORESERVE, file, 0) }?;
+        let base = unsafe {
+            let flags = abi::MAP_SHARED | abi::MAP_NORESERVE;
+            mem::map(mem::own_place(HEADER_SIZE + LOG_SIZE), HEADER_SIZE + LOG_SIZE, RW, flags, file, 0)
+        }?;
         let spool = Spool { file, base, path, scratch: Vec::new(), present: 0 };
         // SAFETY: the header's page is mapped, zeroed, and not shared yet.
         let header = unsafe { &mut *(base as *mut Header) };

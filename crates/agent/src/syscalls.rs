@@ -188,10 +188,14 @@ fn dup_onto(number: u64, a: [u64; 6]) -> u64 {
     pass(number, a)
 }
 
-/// Opening `/proc/self/exe` opens the guest's program.
+/// Opening `/proc/self/exe` opens the guest's program; `/proc/self/maps` shows the guest's mappings.
 fn open(number: u64, mut a: [u64; 6], path: usize) -> Outcome {
     let mut name = [0u8; 32];
     let n = mem::read_guest(tallygraph_engine::own_pid(), a[path], &mut name);
+    let writes = a[path + 1] & (abi::O_WRONLY | abi::O_RDWR) as u64 != 0;
+    if is_own_file(&name[..n], b"maps") && !writes {
+        return Outcome::Value(guest_maps(a[path + 1] & abi::O_CLOEXEC as u64 != 0));
+    }
     if !is_own_exe(&name[..n]) {
         return pass_blocking(number, a);
     }
@@ -272,14 +276,43 @@ fn readlink(number: u64, a: [u64; 6], path: u64, buf: u64, len: u64) -> u64 {
 
 /// True for the names of the process's own executable link.
 fn is_own_exe(name: &[u8]) -> bool {
+    is_own_file(name, b"exe")
+}
+
+/// True for the names of a file in the process's own directory of `/proc`.
+fn is_own_file(name: &[u8], file: &[u8]) -> bool {
     let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
-    let name = &name[..end];
-    if name == b"/proc/self/exe" || name == b"/proc/thread-self/exe" {
+    let Some(rest) = name[..end].strip_prefix(b"/proc/") else { return false };
+    let Some(owner) = rest.strip_suffix(file).and_then(|r| r.strip_suffix(b"/")) else { return false };
+    if owner == b"self" || owner == b"thread-self" {
         return true;
     }
-    let pid = name.strip_prefix(b"/proc/").and_then(|n| n.strip_suffix(b"/exe"));
-    let pid = pid.and_then(|p| core::str::from_utf8(p).ok()).and_then(|p| p.parse::<i32>().ok());
+    let pid = core::str::from_utf8(owner).ok().and_then(|p| p.parse::<i32>().ok());
     pid == Some(tallygraph_engine::own_pid())
+}
+
+/// A file that holds the lines of `/proc/self/maps` about the guest's own mappings.
+fn guest_maps(close_on_exec: bool) -> u64 {
+    let text = access().engine.maps.read_text();
+    let name = c"maps".as_ptr() as u64;
+    let fd = pass(abi::__NR_memfd_create as u64, [name, close_on_exec as u64, 0, 0, 0, 0]);
+    if failed(fd) {
+        return fd;
+    }
+    for line in text.split_inclusive(|&b| b == b'\n') {
+        let own = tallygraph_engine::maps::parse_line(line).is_some_and(|r| is_ours(r.start));
+        if !own {
+            tallygraph_sys::fd::write_all(fd as i32, line);
+        }
+    }
+    pass(abi::__NR_lseek as u64, [fd, 0, 0, 0, 0, 0]);
+    fd
+}
+
+/// True for addresses of the engine and the agent.
+fn is_ours(address: u64) -> bool {
+    use tallygraph_engine::layout::IBL_TABLE;
+    (IBL_TABLE..0x7fff_8000).contains(&address) || mem::is_own(address)
 }
 
 /// Copies to guest memory without faulting.

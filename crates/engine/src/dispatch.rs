@@ -120,13 +120,19 @@ impl<T: Tool> Engine<T> {
         state.regs.rflags &= !TRAP_FLAG;
         let id = state.exit_id;
         // Everything that refers to code is read before a flush.
-        let lookup = (id == special::LOOKUP).then(|| (state.ibl_key, *self.exit(state.ibl_key)));
-        let exit = (id >= special::FIRST).then(|| *self.exit(id));
-        if self.options.flush_always || self.cache.is_full() {
-            self.flush_all(&mut [state]);
-            return self.resolve(state, id, exit, lookup, false);
+        let mut lookup = (id == special::LOOKUP).then(|| (state.ibl_key, *self.exit(state.ibl_key)));
+        let mut exit = (id >= special::FIRST).then(|| *self.exit(id));
+        let stays = matches!(exit, Some(Exit { kind: ExitKind::Syscall | ExitKind::ClientRequest, .. }));
+        let flush = !stays && (self.options.flush_always || self.cache.is_full());
+        if flush {
+            let origin = exit.or(lookup.map(|l| l.1)).map(|e| e.fragment);
+            self.flush_all(&mut [state], origin);
+            // The fragment that was left is now the first, without code.
+            for e in exit.iter_mut().chain(lookup.iter_mut().map(|l| &mut l.1)) {
+                e.fragment = 0;
+            }
         }
-        self.resolve(state, id, exit, lookup, true)
+        self.resolve(state, id, exit, lookup, !flush)
     }
 
     fn resolve(
@@ -457,15 +463,13 @@ impl<T: Tool> Engine<T> {
                 self.resume_at(target, context)
             }
             ReturnOutcome::Jump => {
-                let fragment = self.fragments.iter().rposition(|f| f.block == block);
-                let Some(fragment) = fragment else {
+                let Some(&context) = self.block_contexts.get(block.0 as usize) else {
                     let function = self.function_of(target);
                     let context = self.graph.root(function, &mut self.tool);
                     return self.resume_at(target, context);
                 };
-                let context = self.fragments[fragment].context;
                 let site = self.jump_site(context, block, target);
-                match self.thunk(&site, fragment as u32) {
+                match self.thunk(&site, 0) {
                     Some((plain, _)) => Next::Resume(plain),
                     None => Next::Fault { pc: target, why: NoBlock::NotExecutable },
                 }
@@ -474,7 +478,8 @@ impl<T: Tool> Engine<T> {
     }
 
     /// Removes all generated code. The threads given are all threads there are, each in the engine.
-    pub fn flush_all(&mut self, threads: &mut [&mut ThreadState]) {
+    /// What is known of the fragment `origin` is kept as the first fragment.
+    pub fn flush_all(&mut self, threads: &mut [&mut ThreadState], origin: Option<u32>) {
         self.stats.flushes += 1;
         self.epoch += 1;
         let mut needed: Map<u64, EntryInfo> = Map::default();
@@ -491,11 +496,11 @@ impl<T: Tool> Engine<T> {
         self.continuations.clear();
         self.exits.clear();
         self.pc_map.clear();
-        // Blocks keep their numbers; fragments are kept for what exits in flight refer to.
-        for f in &mut self.fragments {
-            f.start = 0;
-            f.end = 0;
-            f.dead = true;
+        let origin = origin.filter(|&f| (f as usize) < self.fragments.len());
+        let origin = origin.map(|f| self.fragments.swap_remove(f as usize));
+        self.fragments.clear();
+        if let Some(f) = origin {
+            self.fragments.push(crate::engine::Fragment { start: 0, end: 0, dead: true, ..f });
         }
         self.clear_lookup();
         let mut moved: Map<u64, u64> = Map::default();

@@ -106,6 +106,8 @@ pub struct Engine<T: Tool> {
     pub(crate) pc_map: Vec<PcEntry>,
     pub(crate) thunks: Map<CallSite, u64>,
     pub(crate) insns: Vec<Decoded>,
+    /// Context of each block, by its number.
+    pub(crate) block_contexts: Vec<CtxId>,
     pub(crate) chain: Option<crate::translate::Chain>,
     /// Increases with each flush; addresses of generated code are valid within one epoch.
     pub(crate) epoch: u64,
@@ -151,6 +153,7 @@ impl<T: Tool> Engine<T> {
             pc_map: Vec::with_capacity(1 << 25),
             thunks: Map::default(),
             insns: Vec::new(),
+            block_contexts: Vec::with_capacity(1 << 24),
             chain: None,
             epoch: 0,
             stats: Stats::default(),

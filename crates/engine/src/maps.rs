@@ -91,18 +91,22 @@ impl Maps {
         self.last = 0;
     }
 
-    /// Reads the whole list, all kinds of regions.
-    pub fn read_all(&self) -> Vec<Region> {
+    /// The kernel's text.
+    pub fn read_text(&self) -> Vec<u8> {
         let mut text = Vec::new();
         let mut buf = [0u8; 4096];
         loop {
             // `pread` at growing offsets; the kernel produces the list line by line.
             match fd::pread_once(self.file, &mut buf, text.len() as u64) {
-                Ok(0) | Err(_) => break,
+                Ok(0) | Err(_) => return text,
                 Ok(n) => text.extend_from_slice(&buf[..n]),
             }
         }
-        text.split(|&b| b == b'\n').filter_map(parse_line).collect()
+    }
+
+    /// Reads the whole list, all kinds of regions.
+    pub fn read_all(&self) -> Vec<Region> {
+        self.read_text().split(|&b| b == b'\n').filter_map(parse_line).collect()
     }
 
     fn refresh(&mut self) {

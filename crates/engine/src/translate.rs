@@ -10,7 +10,7 @@ use crate::thread::gpr_disp;
 use crate::tool::{BlockIds, NewBlock, Tool};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use tallygraph_callgraph::{CallVariant, CtxId, Edge, EdgeId, EntryInfo, EntryKind, FnId, Graph, Place, Transfer};
+use tallygraph_callgraph::{BlockId, CallVariant, CtxId, Edge, EdgeId, EntryInfo, EntryKind, FnId, Graph, Place, Transfer};
 use tallygraph_x64::Kind;
 use tallygraph_x64::asm::{Asm, Gpr, cc};
 
@@ -135,6 +135,14 @@ impl<T: Tool> Engine<T> {
         result
     }
 
+    fn note_block(&mut self, block: BlockId, context: CtxId) {
+        let at = block.0 as usize;
+        if self.block_contexts.len() <= at {
+            self.block_contexts.resize(at + 1, CtxId::NONE);
+        }
+        self.block_contexts[at] = context;
+    }
+
     fn is_translated_warm(&self, pc: u64, context: CtxId) -> bool {
         self.by_key.get(&(pc, context)).is_some_and(|&f| self.fragments[f as usize].warm)
     }
@@ -170,6 +178,7 @@ impl<T: Tool> Engine<T> {
         let ids =
             self.tool.block(&NewBlock { context, place, insns, repeated: &repeated, conditional });
         let block = ids.block;
+        self.note_block(block, context);
         let counter = ids.counter;
         let counting = self.tool.counts();
         let (buf, base) = self.cache.free();
@@ -314,6 +323,7 @@ impl<T: Tool> Engine<T> {
         let context = e.context;
         let place = self.fragments[e.fragment as usize].place;
         let ids = self.tool.block(&NewBlock { context, place, insns: path, repeated: &[], conditional: true });
+        self.note_block(ids.block, context);
         // The likely way goes on in the superblock.
         let (cc, target) =
             if d.taken { (d.insn.cc() ^ 1, d.next()) } else { (d.insn.cc(), d.insn.target(d.pc)) };

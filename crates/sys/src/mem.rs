@@ -30,11 +30,41 @@ pub unsafe fn map(addr: u64, len: u64, prot: u32, flags: u32, fd: i32, offset: u
     unsafe { syscall!(abi::__NR_mmap, addr, len, prot, flags, fd as i64, offset) }
 }
 
-/// A fresh anonymous private mapping anywhere, without swap reservation.
+/// Range of our own mappings: apart from where the kernel puts the guest's, so that the guest's
+/// addresses do not depend on what the engine does.
+const OWN_START: u64 = 0x6000_0000_0000;
+const OWN_END: u64 = 0x7000_0000_0000;
+
+static NEXT_OWN: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(OWN_START);
+
+/// A free place for `len` bytes of our own.
+pub fn own_place(len: u64) -> u64 {
+    use core::sync::atomic::Ordering::Relaxed;
+    let len = page_up(len) + PAGE;
+    loop {
+        let at = NEXT_OWN.fetch_add(len, Relaxed);
+        if at + len <= OWN_END {
+            return at;
+        }
+        // Used up: what was freed at the start can be used again; what was not is refused.
+        NEXT_OWN.store(OWN_START, Relaxed);
+    }
+}
+
+/// True for addresses in the range of our own mappings.
+pub fn is_own(address: u64) -> bool {
+    (OWN_START..OWN_END).contains(&address)
+}
+
+/// A fresh anonymous private mapping in our own range, without swap reservation.
 pub fn map_anywhere(len: u64, prot: u32) -> Result<u64, Errno> {
-    let flags = abi::MAP_PRIVATE | abi::MAP_ANONYMOUS | abi::MAP_NORESERVE;
-    // SAFETY: without MAP_FIXED the kernel picks a free range.
-    unsafe { map(0, len, prot, flags, -1, 0) }
+    for _ in 0..1 << 16 {
+        match map_at(own_place(len), len, prot) {
+            Err(Errno(abi_errno::EEXIST)) => continue,
+            other => return other,
+        }
+    }
+    Err(Errno(12))
 }
 
 /// A fresh anonymous private mapping at `addr`, or an error when anything is there.
