@@ -40,6 +40,18 @@ impl Finder {
         self.by_build_id(wanted.build_id).or_else(|| self.by_link(wanted))
     }
 
+    /// The file named by `.gnu_debugaltlink` of the debug file at `from`.
+    pub fn shared_file(&self, from: &Path, name: &[u8], build_id: &[u8]) -> Option<PathBuf> {
+        // Names are relative to where the debug file is, not to a link to it.
+        let from = from.canonicalize().ok()?;
+        let named = from.parent()?.join(OsStr::from_bytes(name));
+        let is_it = |path: &Path| {
+            let Some(map) = sections::map_file(path) else { return false };
+            sections::parse(&map).is_some_and(|elf| elf.build_id().ok().flatten() == Some(build_id))
+        };
+        if is_it(&named) { Some(named) } else { self.by_build_id(build_id) }
+    }
+
     fn by_build_id(&self, build_id: &[u8]) -> Option<PathBuf> {
         let (first, rest) = build_id.split_first()?;
         if rest.is_empty() {

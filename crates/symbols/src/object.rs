@@ -73,7 +73,7 @@ fn open(path: &Path, build_id: &[u8], finder: &Finder, cache: Option<&Cache>) ->
     }
     let file = debug_file_of(path, build_id, finder)?;
     let origin = Origin::of(&fs::metadata(&file).ok()?);
-    let table = read_file(&file)?;
+    let table = read_file(&file, finder)?;
     if let Some(cache) = cache
         && table.len() >= WORTH_STORING
     {
@@ -99,9 +99,19 @@ pub fn debug_file_of<'a>(path: &'a Path, build_id: &[u8], finder: &Finder) -> Op
     file.map(Cow::Owned)
 }
 
-fn read_file(path: &Path) -> Option<LineTable> {
+fn read_file(path: &Path, finder: &Finder) -> Option<LineTable> {
     let map = sections::map_file(path)?;
     let elf = sections::parse(&map)?;
     let sections = sections::load(&elf, LINE_SECTIONS);
-    Some(lines::read(&sections::dwarf(&sections), &sections::code_ranges(&elf)))
+    let mut dwarf = sections::dwarf(&sections);
+    // What `dwz` found in several objects lies in a file that they share.
+    let shared = elf.gnu_debugaltlink().ok().flatten();
+    let shared = shared.and_then(|(name, build_id)| finder.shared_file(path, name, build_id));
+    let shared_map = shared.and_then(|p| sections::map_file(&p));
+    let shared_elf = shared_map.as_deref().and_then(sections::parse);
+    let shared_sections = shared_elf.map(|elf| sections::load(&elf, &[SectionId::DebugStr]));
+    if let Some(sections) = &shared_sections {
+        dwarf.set_sup(sections::dwarf(sections));
+    }
+    Some(lines::read(&dwarf, &sections::code_ranges(&elf)))
 }
