@@ -9,7 +9,8 @@
 //! - [`lines`]: DWARF line programs to one sorted table per object, a [`LineTable`];
 //! - [`cache`]: line tables kept on disk, by build-id;
 //! - [`object`]: the three joined, what callers use;
-//! - [`names`]: raw symbol names made readable.
+//! - [`names`]: raw symbol names made readable;
+//! - [`perf_map`]: names of generated code.
 //!
 //! Everything is best effort: broken or missing debug information costs names, never an error that
 //! stops the caller. Addresses are *svma*, as the object file states them.
@@ -19,9 +20,11 @@ pub mod find;
 pub mod lines;
 pub mod names;
 pub mod object;
+pub mod perf_map;
 pub mod sections;
 
 pub use find::Finder;
 pub use lines::{LineTable, Location};
 pub use names::Demangler;
 pub use object::ObjectSymbols;
+pub use perf_map::PerfMap;

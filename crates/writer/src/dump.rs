@@ -53,7 +53,7 @@ pub fn write(spool: &SpoolFile, request: &Request) -> Result<Report, Error> {
     let base = base_name(&tables.config, spool.pid()).map_err(Error::Name)?;
     let combine = tables.config.is(Number::CombineDumps);
     let suffix = if combine { None } else { request.part };
-    let mut places = Places::new(&tables.config);
+    let mut places = Places::new(&tables.config, spool.pid());
     let mut report = Report {
         files: Vec::new(),
         totals: vec![0; events.len()],

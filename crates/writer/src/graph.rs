@@ -391,7 +391,7 @@ mod tests {
             spool.add_counts(slot, &mut counts).unwrap();
         }
         let events = Events::of(&tables.config).len();
-        let g = Graph::new(&tables, &counts, events, &mut Places::new(&tables.config));
+        let g = Graph::new(&tables, &counts, events, &mut Places::new(&tables.config, 0));
         let name = |n: u32| String::from_utf8_lossy(&g.nodes[n as usize].name).into_owned();
         let costs = |row: u32| format!("{:?}", &g.costs[row as usize..row as usize + events]);
         let selves = g.selves.iter();

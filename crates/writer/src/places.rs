@@ -3,12 +3,13 @@
 //! Line tables are opened when the first address of their object is asked for.
 
 use crate::tables::{Function, Tables, get};
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use tallygraph_symbols::cache::Cache;
-use tallygraph_symbols::{Demangler, Finder, ObjectSymbols};
+use tallygraph_symbols::{Demangler, Finder, ObjectSymbols, PerfMap};
 use tallygraph_wire::config::{Config, Number, Text};
 use tallygraph_wire::spool::Section;
 
@@ -91,13 +92,15 @@ pub struct Places {
     strip: Vec<Vec<u8>>,
     full_paths: bool,
     below_main: bool,
+    /// Where names of generated code may be, and what was found there.
+    generated: (PathBuf, OnceCell<PerfMap>),
 }
 
 const NOT_YET: u32 = u32::MAX;
 
 impl Places {
-    /// A resolver that follows the options in `config`.
-    pub fn new(config: &Config) -> Places {
+    /// A resolver for a process that follows the options in `config`.
+    pub fn new(config: &Config, pid: u32) -> Places {
         let path = |text: &[u8]| PathBuf::from(OsStr::from_bytes(text));
         let extra: Vec<PathBuf> = config.texts(Text::ExtraDebuginfoPath).map(path).collect();
         let strip: Vec<Vec<u8>> =
@@ -112,6 +115,7 @@ impl Places {
             full_paths: strip.is_empty(),
             strip,
             below_main: !config.is(Number::ShowBelowMain),
+            generated: (format!("/tmp/perf-{pid}.map").into(), OnceCell::new()),
         };
         places.files.number(UNKNOWN);
         places.object_of_path(UNKNOWN, b"");
@@ -162,6 +166,12 @@ impl Places {
     /// Readable name of a function.
     pub fn function_name(&self, f: &Function) -> Vec<u8> {
         if f.name.is_empty() {
+            if f.object == 0
+                && let Some((_, name)) =
+                    self.generated.1.get_or_init(|| PerfMap::open(&self.generated.0)).lookup(f.start)
+            {
+                return one_line(name.as_bytes());
+            }
             let suffix = match f.section {
                 Section::Plt => " [PLT]",
                 Section::Got => " [GOT]",
@@ -174,13 +184,16 @@ impl Places {
         if self.below_main && BELOW_MAIN.contains(&f.name) {
             return b"(below main)".to_vec();
         }
-        let name = match std::str::from_utf8(f.name) {
-            Ok(name) => self.demangler.demangle(name).into_owned().into_bytes(),
-            Err(_) => f.name.to_vec(),
-        };
-        // A name is one line.
-        name.into_iter().map(|b| if b < b' ' { b'?' } else { b }).collect()
+        match std::str::from_utf8(f.name) {
+            Ok(name) => one_line(self.demangler.demangle(name).as_bytes()),
+            Err(_) => one_line(f.name),
+        }
     }
+}
+
+/// A name without characters that would end its line.
+fn one_line(name: &[u8]) -> Vec<u8> {
+    name.iter().map(|&b| if b < b' ' { b'?' } else { b }).collect()
 }
 
 /// What follows the first of `prefixes` found in `path`, as `--fullpath-after` asks.
@@ -200,7 +213,26 @@ mod tests {
     fn function(name: &[u8], section: Section) -> Vec<u8> {
         let mut config = Config::new();
         config.set(Number::Demangle, 1);
-        Places::new(&config).function_name(&Function { object: 1, start: 0x1234, section, name })
+        places(&config).function_name(&Function { object: 1, start: 0x1234, section, name })
+    }
+
+    fn places(config: &Config) -> Places {
+        Places::new(config, 0)
+    }
+
+    #[test]
+    fn generated_code_has_the_name_its_compiler_gave_it() {
+        let mut p = places(&Config::new());
+        let file = std::env::temp_dir().join(format!("tallygraph-places-{}.map", std::process::id()));
+        std::fs::write(&file, "7000 100 py::fib:/x.py\n").unwrap();
+        p.generated.0 = file.clone();
+        let name = |object, start| {
+            p.function_name(&Function { object, start, section: Section::Unknown, name: b"" })
+        };
+        assert_eq!(name(0, 0x7010), b"py::fib:/x.py");
+        assert_eq!(name(0, 0x7100), b"0x0000000000007100");
+        assert_eq!(name(1, 0x7010), b"0x0000000000007010");
+        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]
