@@ -18,6 +18,7 @@ pub mod fingerprint;
 pub mod format;
 pub mod history;
 pub mod import;
+pub mod investigate;
 pub mod model;
 pub mod render;
 pub mod report;

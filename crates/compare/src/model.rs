@@ -89,8 +89,10 @@ pub struct Setting {
     pub cache_simulation: bool,
     /// Threshold for this benchmark, if its definition sets one (0.05 for 5 %).
     pub threshold: Option<f64>,
-    /// What ran: a digest of command, build-ids of its programs and configuration.
+    /// What ran: a digest of command line, configuration and the content of the files it names.
     pub identity: Option<String>,
+    /// Process runs averaged into one sample, where single ones are too short; 0 is 1.
+    pub runs_per_sample: u32,
 }
 
 /// Everything measured of one benchmark in one campaign.

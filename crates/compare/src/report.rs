@@ -230,6 +230,9 @@ pub struct Inputs<'a> {
     pub today: &'a str,
 }
 
+/// Newest campaigns that a base is checked against.
+const RECENT: usize = 20;
+
 /// Fewest earlier campaigns from which the noise between campaigns is estimated.
 const FEWEST_FOR_NOISE: usize = 5;
 
@@ -403,12 +406,20 @@ fn distrust_base(inputs: &Inputs, row: &mut Row, base: f64, interleaved: bool) -
         return None;
     }
     let key = inputs.base.environment.class_key(is_exact(inputs.metric));
+    let counts = inputs.base.benchmarks.get(&row.benchmark).and_then(|m| m.median("Ir"));
+    // Where the work is known to have changed since, the older values are of another program.
+    let same_work = |p: &crate::history::Point| match (counts, p.counts) {
+        (Some(a), Some(b)) => (a / b - 1.0).abs() <= WORK_TOLERANCE,
+        _ => true,
+    };
     let others: Vec<f64> = inputs
         .history
         .series(&row.benchmark, inputs.metric)
         .iter()
         .filter(|p| p.campaign != inputs.base.info.id && p.campaign != inputs.head.info.id)
-        .filter(|p| p.environment == key || p.environment.is_empty())
+        .filter(|p| (p.environment == key || p.environment.is_empty()) && same_work(p))
+        .rev()
+        .take(RECENT)
         .map(|p| p.value)
         .collect();
     row.base_sanity = sanity(base, &others, row.threshold);
@@ -500,14 +511,16 @@ fn finish(row: &mut Row, inputs: &Inputs) {
     let head = inputs.head.benchmarks.get(&id);
     if changed(row) {
         let identity = |m: Option<&Measured>| m.and_then(|m| m.setting.identity.clone());
-        if let (Some(a), Some(b)) = (identity(base), identity(head))
-            && a == b
-            && !is_exact(metric)
-        {
+        let same_files = identity(base).is_some() && identity(base) == identity(head);
+        // Equal files alone prove little: a library or a module they load may differ. Equal
+        // instruction counts on top leave no room.
+        if same_files && row.counts_change == Some(0.0) {
             // Nothing changed, so a verdict of change is noise by definition.
             row.status = Status::Untouched;
-            row.why =
-                format!("both sides ran the same program, so this is noise or the machine; {}", row.why);
+            row.why = format!(
+                "both sides ran the same program with the same instruction count, so this is noise or the machine; {}",
+                row.why
+            );
         } else if let Some(change) = row.counts_change {
             row.why = format!("{}; {}", row.why, control_sentence(change, row.efficiency.unwrap_or(0.0)));
         }
