@@ -67,6 +67,11 @@ impl Auxv {
         None
     }
 
+    /// Address of the vector, on the stack.
+    pub fn address(&self) -> u64 {
+        self.0 as u64
+    }
+
     /// The value of a type.
     pub fn get(&self, kind: u64) -> Option<u64> {
         // SAFETY: found inside the vector.

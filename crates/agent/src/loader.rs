@@ -20,6 +20,8 @@ pub struct Image {
     pub phnum: u64,
     /// Path of the interpreter, NUL-terminated, if the program asks for one.
     pub interpreter: Option<Vec<u8>>,
+    /// The program asks for an executable stack.
+    pub executable_stack: bool,
 }
 
 /// Why a file can't be loaded. The host checks files before it starts the guest, so these are
@@ -50,6 +52,7 @@ fn u64_at(b: &[u8], at: usize) -> u64 {
 
 const PT_LOAD: u32 = 1;
 const PT_INTERP: u32 = 3;
+const PT_GNU_STACK: u32 = 0x6474_e551;
 
 struct Segment {
     kind: u32,
@@ -143,7 +146,15 @@ fn load_file(file: i32) -> Result<Image, LoadError> {
         }
         _ => None,
     };
-    Ok(Image { entry: bias.wrapping_add(u64_at(&head, 24)), bias, phdr, phnum: phnum as u64, interpreter })
+    Ok(Image {
+        entry: bias.wrapping_add(u64_at(&head, 24)),
+        bias,
+        phdr,
+        phnum: phnum as u64,
+        interpreter,
+        // A program without the header is an old one, and gets what it always got.
+        executable_stack: segments.iter().find(|s| s.kind == PT_GNU_STACK).is_none_or(|s| s.flags & 1 != 0),
+    })
 }
 
 /// Reserves the address range of an image, so that its parts can be mapped over it.
@@ -201,6 +212,12 @@ pub struct Start {
 /// Loads program and interpreter and makes the auxiliary vector say what it would natively.
 pub fn load_guest(path: &[u8], auxv: &mut Auxv, exec_fn: u64, hide_vdso: bool) -> Result<Start, LoadError> {
     let program = load(path)?;
+    if program.executable_stack {
+        const GROWS_DOWN: u32 = 0x0100_0000;
+        let here = page_down(auxv.address());
+        // SAFETY: adds a permission to the guest's own stack.
+        let _ = unsafe { mem::protect(here, mem::PAGE, mem::RWX | GROWS_DOWN) };
+    }
     let mut entry = program.entry;
     let mut base = 0;
     if let Some(interpreter) = &program.interpreter {

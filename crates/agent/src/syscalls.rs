@@ -88,15 +88,20 @@ fn dispatch(state: &mut ThreadState, number: u64, a: [u64; 6], next: u64, contex
         abi::__NR_dup2 | abi::__NR_dup3 => dup_onto(number, a),
         abi::__NR_brk => brk(a[0]),
         abi::__NR_mmap => mmap(a),
-        abi::__NR_munmap | abi::__NR_mprotect | abi::__NR_pkey_mprotect => {
+        abi::__NR_munmap => {
             let result = pass(number, a);
             forget(a[0], a[1]);
             result
         }
+        abi::__NR_mprotect | abi::__NR_pkey_mprotect => {
+            let result = pass(number, a);
+            reprotected(a[0], a[1], a[2]);
+            result
+        }
         abi::__NR_mremap => {
             let result = pass(number, a);
-            forget(a[0], a[1]);
             if !failed(result) {
+                forget(a[0], a[1]);
                 forget(result, a[2]);
             }
             result
@@ -205,9 +210,26 @@ fn open(number: u64, mut a: [u64; 6], path: usize) -> Outcome {
     Outcome::Value(pass(number, a))
 }
 
+/// The protection of a range has changed. Code that becomes executable again is compared with what
+/// was translated; code that becomes writable too is translated anew, with checks.
+fn reprotected(start: u64, len: u64, prot: u64) {
+    let mut rt = access();
+    rt.engine.maps.forget(start, page_up(len));
+    let exec = prot & abi::PROT_EXEC as u64 != 0;
+    let write = prot & abi::PROT_WRITE as u64 != 0;
+    if exec {
+        rt.engine.invalidate(start, page_up(len), !write);
+    } else if prot == 0 {
+        rt.engine.invalidate(start, page_up(len), false);
+    }
+    tallygraph_engine::tool::Tool::forget(&mut rt.engine.tool, start, page_up(len));
+}
+
+/// A range is unmapped or holds something else now.
 fn forget(start: u64, len: u64) {
     let mut rt = access();
     rt.engine.maps.forget(start, page_up(len));
+    rt.engine.invalidate(start, page_up(len), false);
     tallygraph_engine::tool::Tool::forget(&mut rt.engine.tool, start, page_up(len));
 }
 

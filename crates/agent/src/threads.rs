@@ -169,6 +169,7 @@ pub fn clone(state: &mut ThreadState, number: u64, a: [u64; 6], next: u64, conte
         c.alternate_stack = state.alternate_stack;
         copy_shadow(state, c);
     }
+    rt.engine.single_thread = false;
     // A thread of its own stack starts a call graph of its own.
     c.resume = if request.sp == 0 { context.0 as u64 } else { 0 };
     drop(rt);
@@ -323,6 +324,7 @@ fn become_child(rt: &mut Access, state: &mut ThreadState) {
     rt.threads.retain(|&s| s == this);
     rt.ended.clear();
     rt.child = true;
+    rt.engine.single_thread = true;
     let dir = rt.config.text(tallygraph_wire::config::Text::SpoolDir).unwrap_or(b"/tmp").to_vec();
     let created = Spool::create(&dir, pid, parent).and_then(|mut spool| {
         rt.engine.tool.spool.copy_log_to(&mut spool);

@@ -91,6 +91,7 @@ pub fn decode(
     pc: u64,
     limit: usize,
     max_side_exits: usize,
+    volatile: bool,
     out: &mut Vec<Decoded>,
     mut stays: impl FnMut(&mut Maps, u64, u64) -> bool,
 ) -> Result<End, NoBlock> {
@@ -116,7 +117,7 @@ pub fn decode(
         }
         out.push(d);
         match d.insn.kind {
-            Kind::Jmp if out.len() < limit && runs < MAX_RUNS => {
+            Kind::Jmp if out.len() < limit && runs < MAX_RUNS && !volatile => {
                 let target = d.insn.target(d.pc);
                 if out.iter().any(|o| o.pc == target) || !stays(maps, d.pc, target) {
                     return Ok(End::Transfer);
@@ -141,7 +142,8 @@ pub fn decode(
             _ if d.insn.ends_block() => return Ok(End::Transfer),
             _ => {
                 at = d.next();
-                if out.len() >= limit {
+                // What an instruction writes may be the next one.
+                if out.len() >= limit || volatile && d.insn.mem_operand_modrm() {
                     return Ok(End::FallThrough);
                 }
             }
@@ -172,6 +174,10 @@ fn is_request(maps: &mut Maps, pc: u64) -> bool {
 pub fn flags_dead_at(maps: &mut Maps, pc: u64, mut return_to: Option<u64>) -> bool {
     let mut open = Flags::ALL_ARITH;
     let mut at = pc;
+    // Code that may change says nothing about the future.
+    if maps.exec_region(pc).is_none_or(|r| r.is_volatile() || r.is_generated()) {
+        return false;
+    }
     for _ in 0..24 {
         let Ok(d) = decode_at(maps, at) else { return false };
         let insn = &d.insn;

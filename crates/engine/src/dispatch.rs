@@ -37,6 +37,8 @@ pub enum Next {
         /// Why.
         why: NoBlock,
     },
+    /// The code cache is full and other threads may be running in it.
+    CacheFull,
     /// An instruction that can't be copied.
     Unsupported {
         /// Guest address.
@@ -123,7 +125,11 @@ impl<T: Tool> Engine<T> {
         let mut lookup = (id == special::LOOKUP).then(|| (state.ibl_key, *self.exit(state.ibl_key)));
         let mut exit = (id >= special::FIRST).then(|| *self.exit(id));
         let stays = matches!(exit, Some(Exit { kind: ExitKind::Syscall | ExitKind::ClientRequest, .. }));
-        let flush = !stays && (self.options.flush_always || self.cache.is_full());
+        let full = self.cache.is_full();
+        let flush = !stays && self.single_thread && (self.options.flush_always || full);
+        if full && !flush && !stays {
+            return Next::CacheFull;
+        }
         if flush {
             let origin = exit.or(lookup.map(|l| l.1)).map(|e| e.fragment);
             self.flush_all(&mut [state], origin);
@@ -154,6 +160,10 @@ impl<T: Tool> Engine<T> {
                 self.go_to(id, exit.target, context, link)
             }
             ExitKind::CallLevel(site) => self.call_level(id, site, exit.fragment, link),
+            ExitKind::Stale => {
+                let context = self.context_of(exit.fragment);
+                self.replace_stale(exit.fragment, exit.target, context, link)
+            }
             ExitKind::Warm => self.warm_up(exit.fragment, link),
             ExitKind::Syscall => Next::Syscall { next: exit.target, fragment: exit.fragment },
             ExitKind::ClientRequest => {
@@ -300,6 +310,26 @@ impl<T: Tool> Engine<T> {
     /// Context of a fragment.
     pub fn fragment_context(&self, fragment: u32) -> CtxId {
         self.context_of(fragment)
+    }
+
+    /// The code behind a fragment has changed: it is translated anew, and whoever comes to the old
+    /// fragment is led to the new one.
+    fn replace_stale(&mut self, fragment: u32, pc: u64, context: CtxId, link: bool) -> Next {
+        if self.by_key.get(&(pc, context)) == Some(&fragment) {
+            self.by_key.remove(&(pc, context));
+        }
+        let start = self.fragments[fragment as usize].start;
+        match self.fragment_for(pc, context) {
+            Ok(f) => {
+                let entry = self.entry_of(f);
+                if link && start != 0 && start.is_multiple_of(8) {
+                    self.fragments[fragment as usize].dead = true;
+                    crate::translate::redirect(start, entry);
+                }
+                Next::Resume(entry)
+            }
+            Err(why) => Next::Fault { pc, why },
+        }
     }
 
     /// Makes a fragment that has run often again, as a superblock, and lets the old one lead to it.
@@ -493,6 +523,8 @@ impl<T: Tool> Engine<T> {
         self.cache.reset();
         self.by_key.clear();
         self.thunks.clear();
+        self.by_page.clear();
+        self.copies.clear();
         self.continuations.clear();
         self.exits.clear();
         self.pc_map.clear();

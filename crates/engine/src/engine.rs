@@ -98,6 +98,8 @@ pub struct Engine<T: Tool> {
     pub maps: Maps,
     /// Options.
     pub options: EngineOptions,
+    /// No other thread runs in the code cache: it may be flushed.
+    pub single_thread: bool,
     pub(crate) cache: CodeCache,
     pub(crate) fragments: Vec<Fragment>,
     pub(crate) by_key: Map<(u64, CtxId), u32>,
@@ -108,6 +110,10 @@ pub struct Engine<T: Tool> {
     pub(crate) insns: Vec<Decoded>,
     /// Context of each block, by its number.
     pub(crate) block_contexts: Vec<CtxId>,
+    /// Fragments with instructions in a page of guest code.
+    pub(crate) by_page: Map<u64, Vec<u32>>,
+    /// Guest bytes of fragments of generated code, to see whether they have changed.
+    pub(crate) copies: Map<u32, Vec<u8>>,
     pub(crate) chain: Option<crate::translate::Chain>,
     /// Increases with each flush; addresses of generated code are valid within one epoch.
     pub(crate) epoch: u64,
@@ -144,6 +150,7 @@ impl<T: Tool> Engine<T> {
             graph,
             maps: Maps::new(),
             options,
+            single_thread: true,
             cache,
             // Room is address space only; pages come when touched, and nothing is ever moved.
             fragments: Vec::with_capacity(1 << 22),
@@ -154,6 +161,8 @@ impl<T: Tool> Engine<T> {
             thunks: Map::default(),
             insns: Vec::new(),
             block_contexts: Vec::with_capacity(1 << 24),
+            by_page: Map::default(),
+            copies: Map::default(),
             chain: None,
             epoch: 0,
             stats: Stats::default(),

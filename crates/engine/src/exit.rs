@@ -52,6 +52,8 @@ pub enum ExitKind {
         /// Guest address after the call.
         return_to: u64,
     },
+    /// The fragment's guest code has changed.
+    Stale,
     /// The fragment has run often: it is made again, with care.
     Warm,
     /// A system call; `target` is the address after it.

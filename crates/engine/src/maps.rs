@@ -19,6 +19,8 @@ pub struct Region {
     pub write: bool,
     /// May be read.
     pub read: bool,
+    /// Shared: another mapping may change it.
+    pub shared: bool,
     /// Offset in the file.
     pub offset: u64,
     /// Inode, 0 for anonymous memory.
@@ -27,6 +29,18 @@ pub struct Region {
     pub device: u64,
     /// Path, or a name in brackets, or empty.
     pub path: Vec<u8>,
+}
+
+impl Region {
+    /// Code here may change without a system call: fragments check their bytes when entered.
+    pub fn is_volatile(&self) -> bool {
+        self.write || self.shared
+    }
+
+    /// Code here comes from no file: it may change between two changes of protection.
+    pub fn is_generated(&self) -> bool {
+        self.inode == 0 && !self.path.starts_with(b"[v")
+    }
 }
 
 /// The list.
@@ -60,6 +74,7 @@ pub fn parse_line(line: &[u8]) -> Option<Region> {
         read: flags[0] == b'r',
         write: flags[1] == b'w',
         exec: flags[2] == b'x',
+        shared: flags[3] == b's',
         offset,
         inode,
         device: major << 32 | minor,

@@ -108,7 +108,8 @@ impl<T: Tool> Engine<T> {
             let Some(chain) = self.chain.take() else { break };
             // The code after a call follows its continuation, when it is not there yet.
             let fresh = warm && !self.options.no_traces && !self.is_translated_warm(chain.pc, chain.context);
-            if !fresh || self.place_of(chain.pc).is_none() {
+            let steady = self.maps.exec_region(chain.pc).is_some_and(|r| !r.is_volatile() && !r.is_generated());
+            if !fresh || !steady || self.place_of(chain.pc).is_none() {
                 self.chain = Some(chain);
                 break;
             }
@@ -135,6 +136,130 @@ impl<T: Tool> Engine<T> {
         result
     }
 
+    fn index_pages(&mut self, fragment: u32, insns: &[Decoded]) {
+        let mut last = u64::MAX;
+        for d in insns {
+            for page in [d.pc >> 12, (d.next() - 1) >> 12] {
+                if page != last {
+                    let list = self.by_page.entry(page).or_default();
+                    if list.last() != Some(&fragment) {
+                        list.push(fragment);
+                    }
+                    last = page;
+                }
+            }
+        }
+    }
+
+    /// Emits the comparison of a fragment's guest bytes with what was translated, at its entry.
+    fn emit_check(&mut self, asm: &mut Asm, e: &Emission) {
+        let (first, last) = (&e.insns[0], &e.insns[e.insns.len() - 1]);
+        let len = (last.next() - first.pc) as usize;
+        let mut bytes = [0u8; (MAX_INSNS + 8) * 16];
+        for d in e.insns {
+            let at = (d.pc - first.pc) as usize;
+            bytes[at..at + d.insn.len as usize].copy_from_slice(&d.bytes[..d.insn.len as usize]);
+        }
+        calls::spill(asm);
+        calls::keep_flags(asm, true);
+        asm.mov_imm64(Gpr::R11, first.pc);
+        let mut fields = Vec::new();
+        let mut at = 0;
+        while at < len {
+            // The last comparison may overlap the one before, or take in zeros for a short block.
+            let from = if len - at < 8 && len >= 8 { len - 8 } else { at };
+            let n = (len - from).min(8);
+            let mut word = [0u8; 8];
+            word[..n].copy_from_slice(&bytes[from..from + n]);
+            let word = u64::from_le_bytes(word);
+            if n == 8 {
+                asm.mov_imm64(Gpr::R10, word);
+                asm.cmp_load(Gpr::R10, Gpr::R11, from as i32);
+                fields.push(asm.jcc(cc::NE, asm.pc()));
+            } else {
+                for (i, &byte) in bytes[from..from + n].iter().enumerate() {
+                    asm.cmp_byte_imm(Gpr::R11, (from + i) as i32, byte);
+                    fields.push(asm.jcc(cc::NE, asm.pc()));
+                }
+            }
+            at = from + n;
+        }
+        calls::restore_flags(asm, true);
+        calls::unspill(asm);
+        let over = asm.jmp8();
+        for field in fields {
+            asm.patch32(field, (asm.len() - field - 4) as i32);
+        }
+        calls::restore_flags(asm, true);
+        calls::unspill(asm);
+        let (_, stub) = self.new_exit(ExitKind::Stale, e.fragment, first.pc, false);
+        asm.jmp(stub);
+        asm.bind8(over);
+    }
+
+    /// Makes sure that a fragment is never entered again: whoever comes goes to the engine.
+    fn retire(&mut self, fragment: u32) {
+        let f = &mut self.fragments[fragment as usize];
+        if f.dead || f.start == 0 {
+            return;
+        }
+        f.dead = true;
+        let (pc, context, start) = (f.pc, f.context, f.start);
+        if self.by_key.get(&(pc, context)) == Some(&fragment) {
+            self.by_key.remove(&(pc, context));
+        }
+        self.copies.remove(&fragment);
+        let (_, stub) = self.new_exit(ExitKind::Stale, fragment, pc, false);
+        redirect(start, stub);
+    }
+
+    /// The guest's code in a range is gone or may have changed. With `compare`, fragments whose bytes
+    /// are as they were stay.
+    pub fn invalidate(&mut self, start: u64, len: u64, compare: bool) {
+        let (first, last) = (start >> 12, (start + len.max(1) - 1) >> 12);
+        let pages: Vec<u64> = if last - first > self.by_page.len() as u64 {
+            self.by_page.keys().copied().filter(|p| (first..=last).contains(p)).collect()
+        } else {
+            (first..=last).collect()
+        };
+        for page in pages {
+            let Some(list) = self.by_page.remove(&page) else { continue };
+            let mut kept = Vec::new();
+            for fragment in list {
+                if self.fragments.get(fragment as usize).is_none_or(|f| f.dead) {
+                    continue;
+                }
+                if compare && self.is_unchanged(fragment) {
+                    kept.push(fragment);
+                } else {
+                    self.retire(fragment);
+                }
+            }
+            if !kept.is_empty() {
+                self.by_page.insert(page, kept);
+            }
+        }
+    }
+
+    /// True when a fragment's guest bytes are what was translated. Code of files does not change by
+    /// a change of protection alone.
+    fn is_unchanged(&mut self, fragment: u32) -> bool {
+        let f = &self.fragments[fragment as usize];
+        let Some(copy) = self.copies.get(&fragment) else { return true };
+        let entries = &self.pc_map[f.pc_map as usize..f.pc_map as usize + f.insns as usize];
+        let mut at = 0;
+        let mut now = [0u8; 16];
+        for e in entries {
+            let n = e.len as usize;
+            let got = tallygraph_sys::mem::read_guest(crate::own_pid(), e.pc, &mut now[..n]);
+            if got != n || now[..n] != copy[at..at + n] {
+                return false;
+            }
+            at += n;
+        }
+        true
+    }
+
     fn note_block(&mut self, block: BlockId, context: CtxId) {
         let at = block.0 as usize;
         if self.block_contexts.len() <= at {
@@ -159,10 +284,12 @@ impl<T: Tool> Engine<T> {
             n => n.min(MAX_INSNS),
         };
         let place = self.place_of(pc).ok_or(NoBlock::NotExecutable)?;
+        let region = self.maps.exec_region(pc).ok_or(NoBlock::NotExecutable)?;
+        let (volatile, generated) = (region.is_volatile(), region.is_generated());
         let mut last_place = place;
-        let side_exits = if warm && !self.options.no_traces { block::MAX_SIDE_EXITS } else { 0 };
+        let side_exits = if warm && !self.options.no_traces && !volatile { block::MAX_SIDE_EXITS } else { 0 };
         let Engine { maps, tool, .. } = self;
-        let end = block::decode(maps, pc, limit, side_exits, insns, |maps, _, target| {
+        let end = block::decode(maps, pc, limit, side_exits, volatile, insns, |maps, _, target| {
             let Some(region) = maps.exec_region(target) else { return false };
             let to = tool.place(target, region);
             let stay = Graph::jump(&last_place, &to) == Transfer::Stay;
@@ -212,6 +339,14 @@ impl<T: Tool> Engine<T> {
             warm,
         });
         self.by_key.insert((pc, context), fragment);
+        self.index_pages(fragment, e.insns);
+        if volatile {
+            self.emit_check(&mut asm, &e);
+        } else if generated {
+            // Room for a jump, in case the code changes.
+            asm.nop(8);
+            self.copies.insert(fragment, e.insns.iter().flat_map(|d| d.bytes[..d.insn.len as usize].iter().copied()).collect());
+        }
         self.emit_body(&mut asm, &mut e, end);
         let continuation = self.emit_end(&mut asm, &mut e, end);
         self.emit_side_exits(&mut asm, &e);
@@ -253,7 +388,7 @@ impl<T: Tool> Engine<T> {
         let position = (last_part..n).find(|&i| dead(i));
         let must_count_early = !own_total && position.is_none();
         let warm = self.fragments[e.fragment as usize].warm;
-        if !warm && dead(0) && end != End::Request && !self.options.no_traces && !self.options.no_links {
+        if !warm && asm.is_empty() && dead(0) && end != End::Request && !self.options.no_traces && !self.options.no_links {
             self.emit_countdown(asm, e.fragment);
         }
         let mut next_repeated = 0;

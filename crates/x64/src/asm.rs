@@ -282,6 +282,14 @@ impl<'b> Asm<'b> {
     pub fn cmp_load(&mut self, r: Gpr, base: Gpr, disp: i32) {
         self.mem(&[0x3b], r as u8, base, disp);
     }
+    /// `cmp byte [base + disp32], imm8`, `base` one of `r8` to `r15` but `r12`.
+    pub fn cmp_byte_imm(&mut self, base: Gpr, disp: i32, imm: u8) {
+        let b = base as u8;
+        debug_assert!(b >= 8 && b & 7 != 4);
+        self.bytes(&[0x41, 0x80, 0xb8 | b & 7]);
+        self.imm32(disp);
+        self.bytes(&[imm]);
+    }
     /// `sub r64, [base + disp]`
     pub fn sub_load(&mut self, r: Gpr, base: Gpr, disp: i32) {
         self.mem(&[0x2b], r as u8, base, disp);
