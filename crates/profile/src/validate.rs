@@ -1,0 +1,4 @@
+//! x
+use crate::Profile;
+/// x
+pub fn findings(_: &Profile) {}
