@@ -10,12 +10,14 @@
 extern crate alloc;
 
 pub mod auxv;
+pub mod collect;
 pub mod exec;
 pub mod loader;
 pub mod log;
 pub mod objects;
 pub mod process;
 pub mod profiler;
+pub mod requests;
 pub mod runtime;
 pub mod signals;
 pub mod spool;

@@ -146,3 +146,9 @@ pub unsafe extern "C" fn strlen(s: *const u8) -> usize {
 /// Named by the unwind tables of the precompiled `alloc`; nothing unwinds here.
 #[unsafe(no_mangle)]
 pub extern "C" fn rust_eh_personality() {}
+
+/// Named by the landing pads of the precompiled `alloc`; panics end the process before any is reached.
+#[unsafe(no_mangle)]
+pub extern "C" fn _Unwind_Resume() -> ! {
+    tallygraph_sys::die(2, b"tallygraph: internal error: unwinding\n")
+}

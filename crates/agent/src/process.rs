@@ -5,7 +5,7 @@ use crate::loader;
 use crate::profiler::Profiler;
 use crate::runtime::{self, Runtime};
 use crate::spool::Spool;
-use crate::{log, signals, threads};
+use crate::{collect, log, signals, threads};
 use alloc::vec::Vec;
 use tallygraph_callgraph::graph::Options;
 use tallygraph_callgraph::Graph;
@@ -55,7 +55,10 @@ pub unsafe fn start(stack: *mut u64) -> ! {
         flush_always: config.is(Number::StressFlush),
         no_lookup: config.is(Number::StressNoIbl),
     };
-    let profiler = Profiler::new(spool, counts, config.is(Number::SkipPlt));
+    let mut profiler = Profiler::new(spool, counts, config.is(Number::SkipPlt));
+    for path in config.texts(Text::ObjSkip) {
+        profiler.skip_object(path);
+    }
     let engine = match Engine::new(profiler, Graph::new(options), engine_options) {
         Ok(engine) => engine,
         Err(e) => fail("cannot map the code cache", &e),
@@ -81,6 +84,11 @@ pub unsafe fn start(stack: *mut u64) -> ! {
         ended: Vec::new(),
         child: false,
         silent: false,
+        instrumenting: true,
+        collecting: true,
+        paused: None,
+        stacks: 0,
+        parts: 0,
     };
     let state = match threads::create_first(&mut rt) {
         Ok(state) => state,
@@ -97,6 +105,11 @@ pub unsafe fn start(stack: *mut u64) -> ! {
     state.regs.rflags = 0x202;
     let next = {
         let mut rt = runtime::access();
+        rt.instrumenting = rt.config.is(Number::InstrAtStart);
+        rt.collecting = rt.config.is(Number::CollectAtStart);
+        if !rt.instrumenting || !rt.collecting {
+            collect::start_paused(&mut rt);
+        }
         let context = signals::root_context(&mut rt, guest.entry);
         rt.engine.resume_at(guest.entry, context)
     };

@@ -18,6 +18,8 @@ pub struct Profiler {
     pub spool: Spool,
     counts: bool,
     skip_plt: bool,
+    /// Paths of objects that are skipped.
+    skipped_objects: Vec<Vec<u8>>,
     objects: Vec<Object>,
     /// Index in `objects` of the object last asked for.
     last: usize,
@@ -37,6 +39,7 @@ impl Profiler {
             spool,
             counts,
             skip_plt,
+            skipped_objects: Vec::new(),
             objects: Vec::new(),
             last: usize::MAX,
             functions: Map::default(),
@@ -47,6 +50,11 @@ impl Profiler {
             extra: Vec::new(),
             prefixes: Map::default(),
         }
+    }
+
+    /// Skips an object, by its path with links resolved.
+    pub fn skip_object(&mut self, path: &[u8]) {
+        self.skipped_objects.push(path.to_vec());
     }
 
     /// The object mapped in a region; anonymous code belongs to none.
@@ -126,7 +134,7 @@ impl Tool for Profiler {
             object: object.id,
             section: section as u8,
             entry: object.symbol_at(svma).is_some_and(|s| s.start == svma),
-            skip: self.skip_plt && section == Section::Plt,
+            skip: self.skip_plt && section == Section::Plt || self.skipped_objects.contains(&object.path),
         }
     }
 

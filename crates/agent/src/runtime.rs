@@ -1,9 +1,9 @@
 //! The one instance of engine and options in a guest process, and the loop around exits.
 
 use crate::profiler::Profiler;
-use crate::{signals, syscalls};
+use crate::{requests, signals, syscalls};
 use alloc::vec::Vec;
-use tallygraph_engine::thread::{ThreadState, reg};
+use tallygraph_engine::thread::ThreadState;
 use tallygraph_engine::{Engine, Next};
 use tallygraph_sys::lock::{Guard, Lock};
 use tallygraph_wire::config::Config;
@@ -28,6 +28,16 @@ pub struct Runtime {
     pub child: bool,
     /// No profile is written.
     pub silent: bool,
+    /// Instrumentation is on.
+    pub instrumenting: bool,
+    /// Collection is on.
+    pub collecting: bool,
+    /// The counters when collection stopped.
+    pub paused: Option<Vec<Vec<u64>>>,
+    /// Stacks registered by client requests.
+    pub stacks: u64,
+    /// Parts dumped.
+    pub parts: u32,
 }
 
 // SAFETY: the blocks are shared memory of the process; the lock orders access to the lists.
@@ -83,8 +93,7 @@ pub fn follow(state: &mut ThreadState, mut next: Next) -> u64 {
             Next::Resume(at) => return at,
             Next::Syscall { next, fragment } => syscalls::perform(state, next, fragment),
             Next::Request { next, context } => {
-                // The result register keeps the default: no request is known here.
-                let _ = state.regs.gpr[reg::RDX];
+                requests::answer(state);
                 access().engine.resume_at(next, context)
             }
             // Executing there natively raises what the hardware would.

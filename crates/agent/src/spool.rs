@@ -177,6 +177,53 @@ impl Spool {
         fd::close(self.file);
     }
 
+    /// Reads all counters in use of one arena, or of its baseline.
+    fn read_counters(&self, slot: u64, offset: u64) -> Vec<u64> {
+        let n = self.header().counters_used.load(Ordering::Relaxed) as usize;
+        let mut words = alloc::vec![0u64; n];
+        // SAFETY: any bytes are valid words.
+        let bytes = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), n * 8) };
+        let _ = fd::pread(self.file, bytes, ARENAS_OFFSET + slot * ARENA_STRIDE + offset);
+        words
+    }
+
+    fn write_baseline(&self, slot: u64, words: &[u64]) {
+        // SAFETY: words are bytes.
+        let bytes = unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 8) };
+        fd::pwrite_all(self.file, bytes, ARENAS_OFFSET + slot * ARENA_STRIDE + BASELINE_OFFSET);
+    }
+
+    fn arenas(&self) -> u64 {
+        self.header().arenas_used.load(Ordering::Relaxed) as u64
+    }
+
+    /// The counters of every arena now.
+    pub fn snapshot(&self) -> Vec<Vec<u64>> {
+        (0..self.arenas()).map(|slot| self.read_counters(slot, 0)).collect()
+    }
+
+    /// Adds to the baseline what was counted since a snapshot; what the snapshot does not have was
+    /// zero then.
+    pub fn discard_since(&self, then: &[Vec<u64>]) {
+        for slot in 0..self.arenas() {
+            let now = self.read_counters(slot, 0);
+            let mut base = self.read_counters(slot, BASELINE_OFFSET);
+            let then = then.get(slot as usize);
+            for (i, (b, n)) in base.iter_mut().zip(&now).enumerate() {
+                let before = then.and_then(|t| t.get(i)).copied().unwrap_or(0);
+                *b = b.wrapping_add(n.wrapping_sub(before));
+            }
+            self.write_baseline(slot, &base);
+        }
+    }
+
+    /// Makes the counters' present values the baseline.
+    pub fn rebase(&self) {
+        for slot in 0..self.arenas() {
+            self.write_baseline(slot, &self.read_counters(slot, 0));
+        }
+    }
+
     /// Deletes the file; what is mapped stays.
     pub fn remove(&self) {
         // SAFETY: the path is NUL-terminated and names our own file.

@@ -1,7 +1,7 @@
 //! Starts the host side to write a profile from the spool, and waits for it.
 
 use crate::runtime::{Access, Runtime};
-use crate::log;
+use crate::{collect, log};
 use alloc::vec::Vec;
 use tallygraph_sys::{Errno, abi, syscall};
 use tallygraph_engine::thread::ThreadState;
@@ -90,13 +90,9 @@ fn run_writer(rt: &Runtime, words: &[&[u8]]) {
 
 /// Writes the last part at the end of the guest.
 pub fn final_dump_locked(rt: &mut Access, state: &mut ThreadState) {
-    let this: *mut ThreadState = state;
-    rt.engine.settle(state);
-    let others: Vec<*mut ThreadState> = rt.threads.iter().copied().filter(|&s| s != this).collect();
-    for other in others {
-        // SAFETY: blocks are never unmapped. The thread may be running: what it adds from now on is
-        // lost, as is what it did after the process's last instruction.
-        rt.engine.settle(unsafe { &mut *other });
+    collect::settle_all(rt, state);
+    if let Some(then) = rt.paused.take() {
+        rt.engine.tool.spool.discard_since(&then);
     }
     rt.engine.tool.spool.finish();
     let silent = rt.silent || rt.child && rt.config.is(Number::ChildSilentAfterFork);
@@ -105,6 +101,18 @@ pub fn final_dump_locked(rt: &mut Access, state: &mut ThreadState) {
         return;
     }
     run_writer(rt, &[b"--final"]);
+}
+
+/// Writes a part.
+pub fn part(rt: &mut Access, trigger: &[u8]) {
+    if rt.silent || rt.config.get(Number::Tool) == Tool::None as u64 {
+        return;
+    }
+    rt.parts += 1;
+    let number = alloc::format!("--part={}", rt.parts);
+    let mut text = b"--trigger=".to_vec();
+    text.extend_from_slice(trigger);
+    run_writer(rt, &[number.as_bytes(), &text]);
 }
 
 /// Writes the profile of the present program before another is executed in its place.

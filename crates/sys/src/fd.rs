@@ -83,3 +83,18 @@ pub fn pread_once(fd: i32, to: &mut [u8], offset: u64) -> Result<usize, Errno> {
     // SAFETY: the kernel writes at most `to.len()` bytes into `to`.
     unsafe { syscall!(abi::__NR_pread64, fd, to.as_mut_ptr(), to.len(), offset) }.map(|n| n as usize)
 }
+
+/// Writes all of `bytes` at `offset`, giving up silently on an error.
+pub fn pwrite_all(fd: i32, mut bytes: &[u8], mut offset: u64) {
+    while !bytes.is_empty() {
+        // SAFETY: the kernel reads at most `bytes.len()` bytes.
+        match unsafe { syscall!(abi::__NR_pwrite64, fd, bytes.as_ptr(), bytes.len(), offset) } {
+            Ok(n) => {
+                bytes = &bytes[n as usize..];
+                offset += n;
+            }
+            Err(Errno(4)) => continue,
+            Err(_) => return,
+        }
+    }
+}
