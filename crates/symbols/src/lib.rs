@@ -9,13 +9,14 @@
 //! - [`lines`]: DWARF line programs to one sorted table per object, a [`LineTable`];
 //! - [`cache`]: line tables kept on disk, by build-id;
 //! - [`object`]: the three joined, what callers use;
-//! - [`names`]: raw symbol names made readable;
+//! - [`names`]: raw symbol names made readable, C++ ones by [`cpp`];
 //! - [`perf_map`]: names of generated code.
 //!
 //! Everything is best effort: broken or missing debug information costs names, never an error that
 //! stops the caller. Addresses are *svma*, as the object file states them.
 
 pub mod cache;
+pub mod cpp;
 pub mod find;
 pub mod lines;
 pub mod names;

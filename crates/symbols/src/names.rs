@@ -3,15 +3,13 @@
 //! Rust names keep their hash, as there. A name that no scheme accepts, or that is too long or too
 //! deeply nested to be honest, is shown as it is.
 
+use crate::cpp;
 use std::borrow::Cow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Longest raw name that is given to a demangler.
 const LONGEST_RAW: usize = 64 * 1024;
 /// Longest readable name; substitutions can make hostile names grow without bound.
 const LONGEST_READABLE: usize = 256 * 1024;
-/// Nesting that no compiler reaches.
-const DEEPEST: u32 = 192;
 
 /// Demangles, or leaves names alone when switched off.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +31,7 @@ impl Demangler {
         let readable = if raw.starts_with("_R") {
             rust(raw)
         } else if raw.starts_with("_Z") {
-            if is_legacy_rust(raw) { rust(raw) } else { cpp(raw) }
+            if is_legacy_rust(raw) { rust(raw) } else { cpp::demangle(raw) }
         } else {
             None
         };
@@ -69,19 +67,6 @@ fn rust(raw: &str) -> Option<String> {
     let mut out = Limited(String::with_capacity(raw.len() * 2));
     write!(out, "{name}").ok()?;
     Some(out.0)
-}
-
-fn cpp(raw: &str) -> Option<String> {
-    let options = cpp_demangle::DemangleOptions::new().recursion_limit(DEEPEST);
-    let parse = cpp_demangle::ParseOptions::default().recursion_limit(DEEPEST);
-    catch_unwind(AssertUnwindSafe(|| {
-        let symbol = cpp_demangle::Symbol::new_with_options(raw.as_bytes(), &parse).ok()?;
-        let mut out = Limited(String::with_capacity(raw.len() * 2));
-        symbol.structured_demangle(&mut out, &options).ok()?;
-        Some(out.0)
-    }))
-    .ok()
-    .flatten()
 }
 
 #[cfg(test)]
