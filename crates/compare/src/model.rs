@@ -168,6 +168,12 @@ impl CampaignInfo {
     pub fn short_commit(&self) -> &str {
         self.commit.get(..7).unwrap_or(&self.commit)
     }
+
+    /// Branch and commit as people write them, `main (ae9ee5c)`; without a commit the campaign's id.
+    pub fn label(&self) -> String {
+        let inside = if self.commit.is_empty() { &self.id } else { self.short_commit() };
+        format!("{} ({inside})", self.reference)
+    }
 }
 
 /// One session of measuring one state of the code.

@@ -156,7 +156,7 @@ pub fn investigate(subject: &Subject, rules: &Rules) -> Investigation {
 }
 
 /// The campaigns whose profiles are worth comparing: the most typical one and the slowest outlier.
-pub fn normal_and_outlier<'a>(series: &'a [Point]) -> Option<(&'a str, &'a str)> {
+pub fn normal_and_outlier(series: &[Point]) -> Option<(&str, &str)> {
     let typical = typical(&series.iter().map(|p| p.value).collect::<Vec<_>>())?;
     let distance = |p: &Point| (p.value - typical).abs();
     let normal = series.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;

@@ -181,7 +181,7 @@ impl Rules {
             })
             .collect();
         // A stable sort keeps the file's order among equals.
-        causes.sort_by(|a, b| b.confidence.cmp(&a.confidence));
+        causes.sort_by_key(|cause| std::cmp::Reverse(cause.confidence));
         causes
     }
 

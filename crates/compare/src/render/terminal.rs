@@ -84,10 +84,7 @@ pub fn terminal(report: &Report, colour: bool, all: bool) -> String {
     if let Some(noise) = &view.noise {
         out.push_str(&format!("noise: {noise}\n"));
     }
-    out.push_str(&format!(
-        "Comparing {} ({}) with {} ({})\n",
-        view.head.reference, view.head.commit, view.base.reference, view.base.commit
-    ));
+    out.push_str(&format!("Comparing {} with {}\n", view.head.label, view.base.label));
     out
 }
 

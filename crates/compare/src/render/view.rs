@@ -59,6 +59,8 @@ pub struct Side<'a> {
     pub commit: &'a str,
     /// Campaign id.
     pub campaign: &'a str,
+    /// Branch and commit as people write them.
+    pub label: String,
 }
 
 /// A row's cells.
@@ -174,7 +176,7 @@ fn rule(report: &Report) -> String {
 }
 
 fn side(info: &CampaignInfo) -> Side<'_> {
-    Side { reference: &info.reference, commit: info.short_commit(), campaign: &info.id }
+    Side { reference: &info.reference, commit: info.short_commit(), campaign: &info.id, label: info.label() }
 }
 
 fn row(row: &Row, unit: Unit) -> RowView<'_> {
