@@ -27,6 +27,7 @@ pub mod fold;
 pub mod graph;
 pub mod model;
 pub mod read;
+pub mod stacks;
 pub mod validate;
 pub mod write;
 
