@@ -24,6 +24,11 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 pub const MAGIC: [u8; 8] = *b"TLYSPOOL";
 /// Bytes before the record log.
 pub const HEADER_SIZE: u64 = 0x1_0000;
+/// File offset of the costs in the parts written so far, one `u64` for each event type in the order
+/// of its column. Kept by the host's writer alone, as is [`Header::parts`].
+pub const PART_TOTALS_OFFSET: u64 = 0x8000;
+/// Most event types there is room for at [`PART_TOTALS_OFFSET`].
+pub const MAX_EVENTS: usize = 64;
 /// File offset of the first arena.
 pub const ARENAS_OFFSET: u64 = 0x4_0000_0000;
 /// Bytes from one arena to the next.
@@ -50,7 +55,7 @@ pub struct Header {
     pub arenas_used: AtomicU32,
     /// [`State`] as a number.
     pub state: AtomicU32,
-    /// Number of parts dumped so far.
+    /// Number of parts dumped so far; raised by the writer when a part is complete.
     pub parts: AtomicU32,
     /// Basic blocks executed at the last dump and now (Callgrind's `Timerange`); kept by the agent
     /// at dumps only.

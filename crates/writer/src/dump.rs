@@ -38,7 +38,7 @@ pub struct Report {
     pub files: Vec<PathBuf>,
     /// Columns of `totals`.
     pub events: Events,
-    /// Costs of the part over all threads.
+    /// Costs of this part and those before it, over all threads.
     pub totals: Vec<u64>,
     /// The guest's configuration.
     pub config: Config,
@@ -56,7 +56,7 @@ pub fn write(spool: &SpoolFile, request: &Request) -> Result<Report, Error> {
     let mut places = Places::new(&tables.config, spool.pid());
     let mut report = Report {
         files: Vec::new(),
-        totals: vec![0; events.len()],
+        totals: spool.earlier_totals(events.len())?,
         events: events.clone(),
         config: Config::new(),
     };
@@ -92,6 +92,9 @@ pub fn write(spool: &SpoolFile, request: &Request) -> Result<Report, Error> {
             *sum = sum.wrapping_add(*n);
         }
         report.files.push(path);
+    }
+    if let Some(number) = request.part {
+        spool.note_part(number, &report.totals)?;
     }
     report.config = tables.config;
     Ok(report)
@@ -261,8 +264,14 @@ totals: 18
         assert!(text.contains("\npart: 2\n") && text.contains("desc: Trigger: Client Request: x\n"));
 
         b.set(Number::CombineDumps, 1);
-        dump(&b, &Request { part: Some(1), trigger: "a" });
-        let report = dump(&b, &Request { part: Some(2), trigger: "b" });
+        let spool = b.write();
+        let part = |number, trigger| {
+            write(&SpoolFile::open(&spool).unwrap(), &Request { part: number, trigger }).unwrap()
+        };
+        assert_eq!(part(Some(1), "a").totals, [3]);
+        // The last part goes on counting; the costs it reports are those of all parts.
+        let report = part(None, "b");
+        assert_eq!(report.totals, [6]);
         assert_eq!(report.files, [b.directory().join("out.77")]);
         let text = read(&report.files[0]);
         assert_eq!(text.matches("creator:").count(), 1);

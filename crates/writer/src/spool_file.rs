@@ -7,7 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use tallygraph_wire::WireError;
 use tallygraph_wire::spool::{
-    ARENA_STRIDE, ARENAS_OFFSET, BASELINE_OFFSET, HEADER_SIZE, Header, MAX_COUNTERS, State, check_header,
+    ARENA_STRIDE, ARENAS_OFFSET, BASELINE_OFFSET, HEADER_SIZE, Header, MAX_COUNTERS, MAX_EVENTS,
+    PART_TOTALS_OFFSET, State, check_header,
 };
 
 /// Arena slots beyond this number can only be nonsense.
@@ -125,6 +126,26 @@ impl SpoolFile {
             *sum = sum.wrapping_add(word(&counters, i).wrapping_sub(word(&baseline, i)));
         }
         Ok(())
+    }
+
+    /// Costs in the parts written before this one, by column.
+    pub fn earlier_totals(&self, events: usize) -> Result<Vec<u64>, Error> {
+        let bytes = self.read_filled(PART_TOTALS_OFFSET, events.min(MAX_EVENTS) * 8)?;
+        let words = bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("eight bytes")));
+        let mut totals: Vec<u64> = words.collect();
+        totals.resize(events, 0);
+        Ok(totals)
+    }
+
+    /// Notes in the file that part `number` is complete, and the costs in all parts so far.
+    pub fn note_part(&self, number: u32, totals: &[u64]) -> Result<(), Error> {
+        let note = || -> io::Result<()> {
+            let file = File::options().write(true).open(&self.path)?;
+            let bytes: Vec<u8> = totals.iter().take(MAX_EVENTS).flat_map(|t| t.to_le_bytes()).collect();
+            file.write_all_at(&bytes, PART_TOTALS_OFFSET)?;
+            file.write_all_at(&number.to_le_bytes(), std::mem::offset_of!(Header, parts) as u64)
+        };
+        note().map_err(|source| Error::File { path: self.path.clone(), source })
     }
 
     /// As many zeros as there are counters.
