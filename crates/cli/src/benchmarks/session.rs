@@ -89,7 +89,7 @@ impl Session<'_> {
             self.timed_blocks(&mut active, &mut outcome, start)?;
         }
         self.profiled_runs(&active, &mut outcome)?;
-        self.count(&mut active, &mut outcome)?;
+        self.count(&active, &mut outcome)?;
         self.teardown(&active, &mut outcome);
         for side in &self.sides {
             self.store.finish(&side.campaign)?;
@@ -363,12 +363,12 @@ impl Session<'_> {
     }
 
     /// Counts instructions of the benchmarks that are to be counted.
-    fn count(&mut self, active: &mut [Active], outcome: &mut Outcome) -> Result<(), Failure> {
+    fn count(&mut self, active: &[Active], outcome: &mut Outcome) -> Result<(), Failure> {
         let counting = self.config.counts.clone();
         if !counting.enabled {
             return Ok(());
         }
-        for entry in active.iter() {
+        for entry in active {
             let case = &entry.case;
             let wanted = case.tool.counts.unwrap_or(case.tool.command.is_empty());
             let selected = counting.only.iter().any(|p| tallygraph_compare::decisions::matches(p, &case.id));
@@ -378,9 +378,11 @@ impl Session<'_> {
             for side in self.sides.clone() {
                 for number in 1..=counting.runs.max(1) {
                     self.progress.run(&format!("{} (counting)", case.id));
-                    let out = self.profile_path(&side.campaign, &case.id, "callgrind.out")?;
+                    let kept = self.profile_path(&side.campaign, &case.id, "callgrind.out")?;
                     let argv = counting.command.iter().cloned().chain(case.argv()).collect();
                     let scratch = Scratch::new(&self.scratch)?;
+                    // The same path on both sides: a longer one could move a count.
+                    let out = scratch.path.join("callgrind.out");
                     let job = Job {
                         layout: Layout::Pin,
                         ..self.job(case, &side, argv, &scratch.path, &out.to_string_lossy())
@@ -398,7 +400,8 @@ impl Session<'_> {
                             let metrics: Vec<(&str, f64)> =
                                 totals.iter().map(|(n, v)| (n.as_str(), *v)).collect();
                             self.store.add_run(slot, &metrics)?;
-                            let reference = out.strip_prefix(&self.store_directory).unwrap_or(&out);
+                            std::fs::copy(&out, &kept).map_err(|e| format!("{}: {e}", kept.display()))?;
+                            let reference = kept.strip_prefix(&self.store_directory).unwrap_or(&kept);
                             let reference = reference.to_string_lossy().into_owned();
                             let setting = Setting {
                                 identity: Some(self.identity(case, &side)),
