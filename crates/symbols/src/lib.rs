@@ -7,6 +7,7 @@
 //!   directories, debug links, extra paths);
 //! - [`sections`]: an object file's sections as DWARF, decompressed;
 //! - [`lines`]: DWARF line programs to one sorted table per object, a [`LineTable`];
+//! - [`inline`]: the functions inlined at an address;
 //! - [`cache`]: line tables kept on disk, by build-id;
 //! - [`object`]: the three joined, what callers use;
 //! - [`names`]: raw symbol names made readable, C++ ones by [`cpp`];
@@ -18,6 +19,7 @@
 pub mod cache;
 pub mod cpp;
 pub mod find;
+pub mod inline;
 pub mod lines;
 pub mod names;
 pub mod object;
@@ -25,6 +27,7 @@ pub mod perf_map;
 pub mod sections;
 
 pub use find::Finder;
+pub use inline::InlineFrames;
 pub use lines::{LineTable, Location};
 pub use names::Demangler;
 pub use object::ObjectSymbols;
