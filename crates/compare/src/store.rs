@@ -10,7 +10,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::fingerprint::Fingerprint;
-use crate::model::{Campaign, CampaignInfo, Measured, Sample, Setting};
+use crate::model::{Campaign, CampaignInfo, Measured, Purpose, Sample, Setting};
 
 /// Version of the tables; stored in `user_version`.
 const SCHEMA_VERSION: i64 = 1;
@@ -331,21 +331,25 @@ impl Store {
 
     /// The campaign meant by a text: an id, `latest`, a branch (its newest campaign), or the
     /// beginning of an id or a commit.
+    ///
+    /// Campaigns that measured the noise floor are only meant by their id.
     pub fn find(&self, text: &str) -> Result<CampaignInfo, StoreError> {
         let all = self.list()?;
         let newest = |found: Vec<&CampaignInfo>| found.last().map(|info| (*info).clone());
         let exact = all.iter().find(|i| i.id == text).cloned();
-        let latest = || if text == "latest" { all.last().cloned() } else { None };
-        let of_branch = || newest(all.iter().filter(|i| i.reference == text).collect());
+        let all: Vec<&CampaignInfo> = all.iter().filter(|i| i.purpose != Purpose::NoiseFloor).collect();
+        let latest = || if text == "latest" { all.last().map(|i| (*i).clone()) } else { None };
+        let of_branch = || newest(all.iter().copied().filter(|i| i.reference == text).collect());
         if let Some(info) = exact.or_else(latest).or_else(of_branch) {
             return Ok(info);
         }
         if text.len() < 4 {
             return Err(StoreError::NoCampaign(text.to_string()));
         }
-        let by_id: Vec<&CampaignInfo> = all.iter().filter(|i| i.id.starts_with(text)).collect();
+        let by_id: Vec<&CampaignInfo> = all.iter().copied().filter(|i| i.id.starts_with(text)).collect();
         let found = if by_id.is_empty() {
-            let of_commit: Vec<&CampaignInfo> = all.iter().filter(|i| i.commit.starts_with(text)).collect();
+            let of_commit: Vec<&CampaignInfo> =
+                all.iter().copied().filter(|i| i.commit.starts_with(text)).collect();
             let same_commit = of_commit.windows(2).all(|w| w[0].commit == w[1].commit);
             // One commit measured several times means its newest campaign.
             if same_commit { of_commit.into_iter().next_back().into_iter().collect() } else { of_commit }
@@ -443,6 +447,12 @@ mod tests {
         assert_eq!(store.find("202601").unwrap().id, "20260102-again");
         assert_eq!(store.find("000000").unwrap().id, "20260102-again", "the newest of the commit");
         assert_eq!(store.find("1111111").unwrap().id, "head");
+        let mut noise = base.clone();
+        noise.info = CampaignInfo { id: "noise".into(), purpose: Purpose::NoiseFloor, ..again.info.clone() };
+        noise.info.started = "2026-01-03T00:00:00Z".into();
+        store.insert(&noise).unwrap();
+        assert_eq!(store.find("latest").unwrap().id, "20260102-again", "a noise floor is no result");
+        assert_eq!(store.find("noise").unwrap().id, "noise");
         assert_eq!(store.find("nothing").unwrap_err().to_string(), "no campaign matches `nothing`");
     }
 
