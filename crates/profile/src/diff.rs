@@ -227,7 +227,7 @@ pub fn compare(old: &CallGraph, new: &CallGraph, event: &str) -> Result<Diff, St
     diff.functions = order.iter().map(|&i| diff.functions[i].clone()).collect();
     from_old.iter_mut().chain(&mut from_new).for_each(|i| *i = place[*i]);
     diff.edges = edges(old, new, (a, b), (&from_old, &from_new));
-    diff.lines = lines(old, new, (a, b), (&from_old, &from_new));
+    diff.lines = lines(old, new, (a, b), (&from_old, &from_new), &diff.functions);
     Ok(diff)
 }
 
@@ -269,6 +269,7 @@ fn lines(
     new: &CallGraph,
     (a, b): (usize, usize),
     to: (&[usize], &[usize]),
+    functions: &[FunctionChange],
 ) -> Vec<LineChange> {
     // (function, file name, distance from the first line of that file in the function)
     type Lines = BTreeMap<(usize, String, u64), (u64, i64)>;
@@ -279,7 +280,10 @@ fn lines(
             *line = (*line).min(l.line);
         }
         let key = |l: &LineCost| {
-            let file = base_name(&graph.files[l.file as usize]).to_string();
+            // The function's own file may have another name now; what it includes is told apart.
+            let file = &graph.files[l.file as usize];
+            let own = *file == graph.functions[l.function as usize].file;
+            let file = if own { String::new() } else { base_name(file).to_string() };
             (to[l.function as usize], file, l.line - first[&(l.function, l.file)])
         };
         let mut all = Lines::new();
@@ -290,6 +294,10 @@ fn lines(
         all
     };
     let (before, after) = (place(old, to.0, a), place(new, to.1, b));
+    let shown = |key: &(usize, String, u64)| match key.1.is_empty() {
+        true => base_name(&functions[key.0].file).to_string(),
+        false => key.1.clone(),
+    };
     let mut changes = Vec::new();
     for (key, &(line, cost)) in &before {
         let twin = after.get(key).copied();
@@ -297,7 +305,7 @@ fn lines(
         if cost != now {
             changes.push(LineChange {
                 function: key.0,
-                file: key.1.clone(),
+                file: shown(key),
                 old_line: Some(line),
                 new_line: twin.map(|t| t.0),
                 cost: (cost, now),
@@ -307,7 +315,7 @@ fn lines(
     for (key, &(line, cost)) in after.iter().filter(|(k, (_, cost))| *cost != 0 && !before.contains_key(*k)) {
         changes.push(LineChange {
             function: key.0,
-            file: key.1.clone(),
+            file: shown(key),
             old_line: None,
             new_line: Some(line),
             cost: (0, cost),
