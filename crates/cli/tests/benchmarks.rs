@@ -228,6 +228,21 @@ fn times_of_two_sides_are_measured_in_common_blocks() {
 }
 
 #[test]
+fn the_noise_floor_is_part_of_later_reports() {
+    let place = sides("noise", 1, 1);
+    let blocks = ["--min-blocks", "5", "--max-blocks", "5", "--repeat", "2", "--no-counts", "-q"];
+    let bench = |more: &[&str]| place.expect(0, &[&["bench", "bench.toml"], &blocks[..], more].concat());
+    bench(&["--noise-floor", "--campaign", "floor"]);
+    bench(&["--base", "base", "--head", "head", "--campaign", "c1"]);
+    bench(&["--head", "head", "--noise-floor", "--campaign", "floor2"]);
+    let output = place.run(&["compare", "c1-base", "latest", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["head"]["id"], "c1", "the newest result, not the newer noise floor");
+    assert_eq!(json["noise"]["benchmarks"], 2);
+    assert!(json["rows"][0]["noise_floor"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
 fn runs_that_fail_are_named_and_leave_the_others_alone() {
     let place = Place::new("failing");
     place.write(

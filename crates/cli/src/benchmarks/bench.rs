@@ -127,6 +127,9 @@ pub fn main(arguments: Arguments) -> Result<u8, Failure> {
         .map(|(info, directory)| Side { campaign: info.id.clone(), directory })
         .collect();
     let scratch = std::env::temp_dir().join(format!("tallygraph-bench-{:08}", std::process::id()));
+    // What a killed process of the same id left goes; a directory of somebody else is an error.
+    let _ = std::fs::remove_dir_all(&scratch);
+    std::fs::create_dir(&scratch).map_err(|e| Failure::operational(format!("{}: {e}", scratch.display())))?;
     let tallygraph =
         std::env::current_exe().map_or_else(|_| "tallygraph".into(), |p| p.display().to_string());
     let store_directory = absolute(&arguments.store.directory())?;

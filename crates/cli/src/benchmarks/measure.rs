@@ -106,10 +106,14 @@ pub fn run(job: &Job) -> Result<Usage, String> {
         .stderr(Stdio::piped())
         .process_group(0);
     let (pin_layout, cpus) = (job.layout == Layout::Pin, job.cpus.clone());
-    // SAFETY: between fork and exec only async-signal-safe calls are made: `personality` and
-    // `sched_setaffinity`, on values computed before.
+    // SAFETY: between fork and exec only async-signal-safe calls are made: `prctl`, `personality`
+    // and `sched_setaffinity`, on values computed before.
     unsafe {
         command.pre_exec(move || {
+            // A run in its own process group does not see Ctrl-C; it ends with us all the same.
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) < 0 {
+                return Err(io::Error::last_os_error());
+            }
             if pin_layout && libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) < 0 {
                 return Err(io::Error::last_os_error());
             }
