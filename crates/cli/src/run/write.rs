@@ -1,5 +1,6 @@
 //! The hidden `__write` command, by which the agent has its profile written.
 
+use super::inherited;
 use super::log::Log;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tallygraph_wire::config::Number;
 use tallygraph_writer::spool_file::SpoolFile;
+use tallygraph_writer::tables::Tables;
 use tallygraph_writer::{Report, Request, end_lines};
 
 /// What the agent asks for.
@@ -50,24 +52,41 @@ fn parse(args: &[OsString]) -> Result<Order, String> {
 
 /// Runs the command with the words after `__write`.
 pub fn main(args: &[OsString]) -> ExitCode {
-    match parse(args).and_then(|order| write(&order)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("tallygraph: {e}");
-            ExitCode::from(1)
+    let mut log = None;
+    let result = parse(args).and_then(|order| {
+        let spool = SpoolFile::open(&order.spool).map_err(|e| e.to_string())?;
+        let written = write(&order, &spool);
+        if written.is_err() {
+            log = log_fd(&order, &spool).filter(|&fd| fd >= 0).map(|fd| Log::inherited(fd, spool.pid()));
         }
+        written
+    });
+    let Err(e) = result else { return ExitCode::SUCCESS };
+    // The guest may have closed its standard error; the log is still there.
+    match log {
+        Some(mut log) => log.lines(&[format!("tallygraph: {e}")]),
+        None if inherited::was_open(2) => eprintln!("tallygraph: {e}"),
+        None => {}
     }
+    ExitCode::from(1)
 }
 
-fn write(order: &Order) -> Result<(), String> {
-    let spool = SpoolFile::open(&order.spool).map_err(|e| e.to_string())?;
+/// The log's descriptor, as the order or the guest's configuration name it.
+fn log_fd(order: &Order, spool: &SpoolFile) -> Option<i32> {
+    order.log_fd.or_else(|| {
+        let log = spool.log().ok()?;
+        Some(Tables::read(&log).ok()?.config.get(Number::LogFd) as i32)
+    })
+}
+
+fn write(order: &Order, spool: &SpoolFile) -> Result<(), String> {
     let request = Request {
         part: if order.last { None } else { order.part },
         trigger: order.trigger.as_deref().unwrap_or(Request::LAST.trigger),
     };
-    let report = tallygraph_writer::write(&spool, &request).map_err(|e| e.to_string())?;
+    let report = tallygraph_writer::write(spool, &request).map_err(|e| e.to_string())?;
     if order.last && !order.keep {
-        say_the_end(&spool, &report, order.log_fd);
+        say_the_end(spool, &report, order.log_fd);
         let _ = std::fs::remove_file(&order.spool);
     }
     Ok(())
