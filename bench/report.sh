@@ -11,9 +11,14 @@ base=$(git -C "$root" rev-parse --verify "${1:-HEAD~1}^{commit}")
 work=$(mktemp -d)
 trap 'git -C "$root" worktree remove --force "$work/base" >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
 git -C "$root" worktree add --quiet --detach "$work/base" "$base"
-# Each side builds in its own target directory, where host.toml expects the program.
+# One target directory serves both, so that dependencies are built once; host.toml expects the
+# program below each side.
 for side in "$work/base" "$root"; do
-    (cd "$side" && CARGO_TARGET_DIR=target cargo build --release --quiet -p tallygraph-cli)
+    (cd "$side" && CARGO_TARGET_DIR="$root/target" cargo build --release --quiet -p tallygraph-cli)
+    if [ "$side" != "$root" ]; then
+        mkdir -p "$side/target/release"
+        cp "$root/target/release/tallygraph" "$side/target/release/"
+    fi
 done
 tallygraph=$root/target/release/tallygraph
 cd "$root"
