@@ -251,10 +251,10 @@ fn edges(
         }
     };
     for e in &old.edges {
-        entry(to.0[e.caller as usize], to.0[e.callee as usize], Some((e.calls, e.cost[a])), None);
+        entry(to.0[e.caller as usize], to.0[e.callee as usize], Some((e.calls, old.edge_cost(e)[a])), None);
     }
     for e in &new.edges {
-        entry(to.1[e.caller as usize], to.1[e.callee as usize], None, Some((e.calls, e.cost[b])));
+        entry(to.1[e.caller as usize], to.1[e.callee as usize], None, Some((e.calls, new.edge_cost(e)[b])));
     }
     let mut changed: Vec<EdgeChange> =
         all.into_values().filter(|e| e.calls.0 != e.calls.1 || e.cost.0 != e.cost.1).collect();

@@ -167,13 +167,15 @@ impl Estimate<'_> {
             .callees(function)
             .filter(|&e| !self.on_path[self.graph.edges[e].callee as usize])
             .collect();
+        let costs: Vec<Vec<i64>> =
+            edges.iter().map(|&e| self.graph.edge_cost(&self.graph.edges[e])).collect();
         let own = &self.graph.functions[function as usize].self_cost;
         let mut self_cost = vec![0; cost.len()];
         let mut child: Vec<(u32, Vec<i64>)> =
             edges.iter().map(|&e| (self.graph.edges[e].callee, vec![0; cost.len()])).collect();
         for (event, &amount) in cost.iter().enumerate() {
             let mut weights = vec![own[event]];
-            weights.extend(edges.iter().map(|&e| self.graph.edges[e].cost[event]));
+            weights.extend(costs.iter().map(|c| c[event]));
             let parts = share(amount, &weights);
             // Nothing to go by: it stays here.
             let given: i64 = parts.iter().sum();

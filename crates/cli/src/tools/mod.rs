@@ -14,11 +14,13 @@ mod flamegraph;
 mod input;
 mod manual;
 mod output;
+mod report;
 mod stacks;
 mod validate;
 
 /// The words that select this family.
-pub const COMMANDS: &[&str] = &["annotate", "flamegraph", "diff", "export", "validate", "completions", "man"];
+pub const COMMANDS: &[&str] =
+    &["annotate", "flamegraph", "diff", "report", "export", "validate", "completions", "man"];
 
 #[derive(Parser)]
 #[command(name = "tallygraph", version, about = "Reads call-graph profiles", disable_help_subcommand = true)]
@@ -35,6 +37,8 @@ enum Command {
     Flamegraph(flamegraph::Arguments),
     /// Compare two profiles and say what explains the change
     Diff(diff::Arguments),
+    /// Write one HTML file to explore a profile, or two
+    Report(report::Arguments),
     /// Convert a profile to another format
     Export(export::Arguments),
     /// Check a profile, and say which programs would refuse it and why
@@ -83,6 +87,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
         Command::Annotate(a) => annotate::run(a),
         Command::Flamegraph(a) => flamegraph::run(a),
         Command::Diff(a) => diff::run(a),
+        Command::Report(a) => report::run(a),
         Command::Export(a) => export::run(a),
         Command::Validate(a) => validate::run(a),
         Command::Completions(a) => manual::completions(a),

@@ -6,7 +6,7 @@
 //! - R1: a call of a function to itself adds nothing, since its cost is in the outer call.
 //! - R2: functions that call each other in a circle form a *cycle*. The cycle's inclusive cost is
 //!   its members' own cost and that of calls leaving it; a member's is at most that.
-//! - R3: no inclusive cost is above the total.
+//! - R3: no inclusive cost is above the total; [`CallGraph::call_cost`] gives that of calls.
 //!
 //! The result does not depend on the order in which pieces of the profile are added up.
 
@@ -183,6 +183,29 @@ impl CallGraph {
         self.events.iter().position(|e| e == name)
     }
 
+    /// What calls cost, as it is to be shown: recursion is in the outer call already, so a call to
+    /// itself costs nothing more, and calls within a cycle at most what the cycle does.
+    pub fn call_cost(&self, caller: u32, callee: u32, recorded: &[i64]) -> Vec<i64> {
+        if caller == callee {
+            return vec![0; recorded.len()];
+        }
+        let cycle = self.functions[caller as usize].cycle;
+        let bound = match cycle {
+            Some(number) if cycle == self.functions[callee as usize].cycle => {
+                &self.cycles[number as usize - 1].inclusive
+            }
+            _ => &self.total,
+        };
+        // With negative costs, as of freed memory, a total bounds nothing.
+        let limit = |(&cost, &bound): (&i64, &i64)| if bound >= 0 { cost.min(bound) } else { cost };
+        recorded.iter().zip(bound).map(limit).collect()
+    }
+
+    /// [`call_cost`](Self::call_cost) of an edge.
+    pub fn edge_cost(&self, edge: &Edge) -> Vec<i64> {
+        self.call_cost(edge.caller, edge.callee, &edge.cost)
+    }
+
     /// Adds a derived event to every cost, computed by its formula from the events so far.
     pub fn derive(&mut self, definition: &EventDefinition) -> Result<(), String> {
         let Some(formula) = &definition.formula else {
@@ -265,6 +288,8 @@ mod tests {
         }
         assert_eq!(inclusive(&g, "main"), 75);
         assert_eq!(inclusive(&g, "leaf"), 20);
+        assert!(g.edges.iter().any(|e| e.cost[0] > 75), "the arcs hold more than the total");
+        assert!(g.edges.iter().all(|e| g.edge_cost(e)[0] <= 70));
     }
 
     #[test]

@@ -152,7 +152,7 @@ pub fn table(out: &mut String, view: &View, chosen: &[u32]) {
                 let other = if callers { edge.caller } else { edge.callee };
                 let text = label(&graph.functions[other as usize]);
                 let calls = grouped(edge.calls.into());
-                table.row(cells(view, &edge.cost), false, format!("{mark} {text} ({calls}x)"));
+                table.row(cells(view, &graph.edge_cost(edge)), false, format!("{mark} {text} ({calls}x)"));
             }
         };
         if matches!(view.tree, Tree::Caller | Tree::Both) {
@@ -173,6 +173,9 @@ pub fn table(out: &mut String, view: &View, chosen: &[u32]) {
 pub fn notes(out: &mut String, view: &View, chosen: &[u32]) {
     let graph = view.graph;
     let functions = || chosen.iter().map(|&i| &graph.functions[i as usize]);
+    if functions().any(|f| f.recursive) {
+        out.push_str("<recursive>: calls to itself are counted, but their cost is in the outer call.\n\n");
+    }
     if functions().any(|f| f.cycle.is_some()) {
         out.push_str("<cycle N>: these functions call each other, so their inclusive costs overlap.\n");
         for (number, cycle) in graph.cycles.iter().enumerate() {

@@ -26,7 +26,7 @@ pub fn document(view: &View, profiles: &[Profile], chosen: &[u32], instructions:
                     .map(|e| {
                         let edge = &graph.edges[e];
                         let other = if callers { edge.caller } else { edge.callee };
-                        json!({ "function": reference(other), "calls": edge.calls, "inclusive": costs(&edge.cost) })
+                        json!({ "function": reference(other), "calls": edge.calls, "inclusive": costs(&graph.edge_cost(edge)) })
                     })
                     .collect()
             };

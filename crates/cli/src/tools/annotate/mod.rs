@@ -9,6 +9,8 @@ mod functions;
 mod json;
 mod source;
 
+pub use source::locate;
+
 use super::input::{self, Selection};
 use super::output::{self, Color};
 use super::{Failure, Outcome};

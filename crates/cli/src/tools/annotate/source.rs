@@ -98,7 +98,7 @@ fn lines_of(view: &View, file: u32) -> BTreeMap<u64, Line> {
     for l in view.graph.line_calls.iter().filter(|l| l.file == file) {
         let line = lines.entry(l.line).or_default();
         line.cost.resize(events, 0);
-        line.calls.push((l.callee, l.calls, l.cost.clone()));
+        line.calls.push((l.callee, l.calls, view.graph.call_cost(l.function, l.callee, &l.cost)));
     }
     lines
 }

@@ -28,14 +28,15 @@ pub fn document(graph: &CallGraph, event: usize, node_limit: f64, edge_limit: f6
         ));
     }
     for e in &graph.edges {
+        let cost = graph.edge_cost(e)[event];
         let ends = shown[e.caller as usize] && shown[e.callee as usize];
-        if ends && share(e.cost[event]) >= edge_limit {
-            let width = 0.5 + 4.0 * (share(e.cost[event]) / 100.0).clamp(0.0, 1.0);
+        if ends && (share(cost) >= edge_limit || e.caller == e.callee) {
+            let width = 0.5 + 4.0 * (share(cost) / 100.0).clamp(0.0, 1.0);
             out.push_str(&format!(
                 "  f{} -> f{} [label=\"{:.2}%\\n{}x\", penwidth={width:.2}];\n",
                 e.caller,
                 e.callee,
-                share(e.cost[event]).min(100.0),
+                share(cost),
                 grouped(e.calls.into()),
             ));
         }

@@ -67,7 +67,7 @@ fn rows(graph: &CallGraph, table: Table) -> Rows {
                         json!(b.object),
                         json!(e.calls),
                     ];
-                    [row, numbers(&e.cost)].concat()
+                    [row, numbers(&graph.edge_cost(e))].concat()
                 })
                 .collect(),
         },
