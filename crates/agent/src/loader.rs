@@ -99,7 +99,8 @@ fn load_file(file: i32) -> Result<Image, LoadError> {
         return Err(LoadError::Format);
     }
     let (kind, machine) = (u16_at(&head, 16), u16_at(&head, 18));
-    let (phoff, phentsize, phnum) = (u64_at(&head, 32), u16_at(&head, 54) as usize, u16_at(&head, 56) as usize);
+    let (phoff, phentsize, phnum) =
+        (u64_at(&head, 32), u16_at(&head, 54) as usize, u16_at(&head, 56) as usize);
     if machine != 62 || phentsize < 56 || !(kind == 2 || kind == 3) {
         return Err(LoadError::Format);
     }

@@ -281,9 +281,7 @@ impl Object {
     fn settle(&mut self) {
         let Object { names, symbols, .. } = self;
         let name_of = |s: &Symbol| c_str(names, s.name as u64);
-        symbols.sort_unstable_by(|a, b| {
-            a.start.cmp(&b.start).then_with(|| prefer(name_of(a), name_of(b)))
-        });
+        symbols.sort_unstable_by(|a, b| a.start.cmp(&b.start).then_with(|| prefer(name_of(a), name_of(b))));
         let mut kept: Vec<Symbol> = Vec::with_capacity(symbols.len());
         for s in symbols.iter() {
             match kept.last_mut() {
@@ -315,6 +313,15 @@ impl Object {
         let after = self.symbols.partition_point(|s| s.start <= svma);
         let s = self.symbols.get(after.checked_sub(1)?)?;
         (svma < s.end).then_some(s)
+    }
+
+    /// The first svma behind this one at which a symbol or a section begins.
+    pub fn next_border(&self, svma: u64) -> u64 {
+        let symbol =
+            self.symbols.get(self.symbols.partition_point(|s| s.start <= svma)).map_or(u64::MAX, |s| s.start);
+        let section =
+            self.sections.get(self.sections.partition_point(|s| s.0 <= svma)).map_or(u64::MAX, |s| s.0);
+        symbol.min(section)
     }
 
     /// Raw name of a symbol.

@@ -138,6 +138,20 @@ impl Tool for Profiler {
         }
     }
 
+    fn stretch_end(&mut self, addr: u64, region: &Region) -> u64 {
+        match self.object(region) {
+            Some(i) => {
+                let o = &self.objects[i];
+                let next = o.next_border(addr.wrapping_sub(o.bias));
+                if next == u64::MAX {
+                    return region.end;
+                }
+                next.wrapping_add(o.bias).min(region.end)
+            }
+            None => region.end,
+        }
+    }
+
     fn function(&mut self, addr: u64, region: &Region) -> FnId {
         let (object, start, size, section, name) = match self.object(region) {
             None => (0, addr, 0, Section::Unknown, &b""[..]),

@@ -48,9 +48,10 @@ pub fn answer(state: &mut ThreadState) {
             0
         }
         // The variadic forms pass the list itself, which is an address on this machine.
-        number::PRINTF | number::PRINTF_BACKTRACE | number::PRINTF_VALIST | number::PRINTF_BACKTRACE_VALIST => {
-            print(first, second)
-        }
+        number::PRINTF
+        | number::PRINTF_BACKTRACE
+        | number::PRINTF_VALIST
+        | number::PRINTF_BACKTRACE_VALIST => print(first, second),
         number::STACK_REGISTER => {
             rt.stacks += 1;
             rt.stacks

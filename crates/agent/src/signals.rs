@@ -184,8 +184,7 @@ pub fn thread(state: &ThreadState) -> &'static mut GuestThread {
     unsafe { &mut *(state.agent as *mut GuestThread) }
 }
 
-static ACTIONS: Lock<[Action; 65]> =
-    Lock::new([Action { handler: 0, flags: 0, restorer: 0, mask: 0 }; 65]);
+static ACTIONS: Lock<[Action; 65]> = Lock::new([Action { handler: 0, flags: 0, restorer: 0, mask: 0 }; 65]);
 
 /// Default actions that end the process.
 fn ends_process(signal: i32) -> bool {
@@ -474,7 +473,8 @@ fn enter_handler(
         }
         action
     };
-    let synchronous = SYNCHRONOUS & bit(signal) != 0 && i32::from_le_bytes(info[8..12].try_into().expect("four bytes")) > 0;
+    let synchronous =
+        SYNCHRONOUS & bit(signal) != 0 && i32::from_le_bytes(info[8..12].try_into().expect("four bytes")) > 0;
     match action.handler {
         SIG_IGN if !synchronous => return,
         SIG_DFL if !ends_process(signal) => return,
@@ -592,9 +592,37 @@ fn fpstate_size(at: u64) -> usize {
 }
 
 const NAMES: [&str; 32] = [
-    "", "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1",
-    "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP",
-    "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR",
+    "",
+    "SIGHUP",
+    "SIGINT",
+    "SIGQUIT",
+    "SIGILL",
+    "SIGTRAP",
+    "SIGABRT",
+    "SIGBUS",
+    "SIGFPE",
+    "SIGKILL",
+    "SIGUSR1",
+    "SIGSEGV",
+    "SIGUSR2",
+    "SIGPIPE",
+    "SIGALRM",
+    "SIGTERM",
+    "SIGSTKFLT",
+    "SIGCHLD",
+    "SIGCONT",
+    "SIGSTOP",
+    "SIGTSTP",
+    "SIGTTIN",
+    "SIGTTOU",
+    "SIGURG",
+    "SIGXCPU",
+    "SIGXFSZ",
+    "SIGVTALRM",
+    "SIGPROF",
+    "SIGWINCH",
+    "SIGIO",
+    "SIGPWR",
     "SIGSYS",
 ];
 

@@ -18,8 +18,8 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, Ordering};
 use tallygraph_callgraph::{CtxId, Entry};
 use tallygraph_engine::layout::COUNTERS_OFFSET;
-use tallygraph_engine::thread::{ThreadState, reg};
 use tallygraph_engine::switch;
+use tallygraph_engine::thread::{ThreadState, reg};
 use tallygraph_sys::mem::{self, RW};
 use tallygraph_sys::{Errno, abi, raw, syscall};
 use tallygraph_wire::spool::{BASELINE_OFFSET, Record};
@@ -132,7 +132,9 @@ struct Clone {
 pub fn clone(state: &mut ThreadState, number: u64, a: [u64; 6], next: u64, context: CtxId) -> u64 {
     let mut clone3 = [0u64; 11];
     let request = match number as u32 {
-        abi::__NR_fork => Clone { number: abi::__NR_clone as u64, args: [17, 0, 0, 0, 0, 0], flags: 17, sp: 0 },
+        abi::__NR_fork => {
+            Clone { number: abi::__NR_clone as u64, args: [17, 0, 0, 0, 0, 0], flags: 17, sp: 0 }
+        }
         abi::__NR_vfork => {
             let flags = CLONE_VM | CLONE_VFORK | 17;
             Clone { number: abi::__NR_clone as u64, args: [flags, 0, 0, 0, 0, 0], flags, sp: 0 }
@@ -190,6 +192,8 @@ pub fn clone(state: &mut ThreadState, number: u64, a: [u64; 6], next: u64, conte
     if own_process && (request.flags & CLONE_VFORK != 0 || result > -4096i64 as u64) {
         // The child has executed a program or ended, or was not made.
         release(child);
+        let mut rt = access();
+        rt.engine.single_thread = rt.threads.len() == 1;
     } else if result > -4096i64 as u64 {
         let mut rt = access();
         rt.threads.retain(|&s| s != child);
@@ -229,7 +233,11 @@ fn copy_shadow(from: &ThreadState, to: &mut ThreadState) {
     let bytes = from.shadow_top - from.shadow_base + size_of::<Entry>() as u64;
     // SAFETY: both stacks are mapped and of one size.
     unsafe {
-        core::ptr::copy_nonoverlapping(from.shadow_base as *const u8, to.shadow_base as *mut u8, bytes as usize);
+        core::ptr::copy_nonoverlapping(
+            from.shadow_base as *const u8,
+            to.shadow_base as *mut u8,
+            bytes as usize,
+        );
     }
     to.shadow_top = to.shadow_base + (from.shadow_top - from.shadow_base);
 }
@@ -373,6 +381,7 @@ pub fn exit_thread(state: &mut ThreadState, status: u64) -> ! {
         exit_now(status);
     }
     rt.threads.retain(|&s| s != this);
+    rt.engine.single_thread = rt.threads.len() == 1;
     rt.ended.push(this);
     signals::block_all();
     drop(rt);

@@ -3,8 +3,8 @@
 use crate::runtime::{Access, Runtime};
 use crate::{collect, log};
 use alloc::vec::Vec;
-use tallygraph_sys::{Errno, abi, syscall};
 use tallygraph_engine::thread::ThreadState;
+use tallygraph_sys::{Errno, abi, syscall};
 use tallygraph_wire::config::{Number, Text, Tool};
 
 const CLONE_VM: u64 = 0x100;
@@ -83,7 +83,9 @@ fn run_writer(rt: &Runtime, words: &[&[u8]]) {
     // SAFETY: the vectors end in 0 and outlive the call.
     match unsafe { run_host(path.as_ptr(), argv.as_ptr(), envp.as_ptr()) } {
         Ok(0) => {}
-        Ok(status) => log!("tallygraph: the profile could not be written (status {status:#x}); try 'tallygraph recover'"),
+        Ok(status) => log!(
+            "tallygraph: the profile could not be written (status {status:#x}); try 'tallygraph recover'"
+        ),
         Err(e) => log!("tallygraph: the writer could not be started ({e:?}); try 'tallygraph recover'"),
     }
 }

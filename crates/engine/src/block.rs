@@ -83,9 +83,16 @@ fn decode_at(maps: &mut Maps, pc: u64) -> Result<Decoded, NoBlock> {
     }
 }
 
+/// Answers the questions of the call graph while a block is decoded.
+pub trait Guide {
+    /// A transfer from the code so far to this address leaves the call graph as it is.
+    fn stays(&mut self, maps: &mut Maps, to: u64) -> bool;
+    /// Address after `from` at which another function or object begins.
+    fn stretch_end(&mut self, maps: &mut Maps, from: u64) -> u64;
+}
+
 /// Decodes the superblock at `pc` into `out`: it goes on behind forward conditional branches, which
-/// become side exits, and over direct jumps. `stays` says whether a transfer from the first to the
-/// second address leaves the call graph as it is.
+/// become side exits, and over direct jumps, as far as `guide` lets it.
 pub fn decode(
     maps: &mut Maps,
     pc: u64,
@@ -93,9 +100,10 @@ pub fn decode(
     max_side_exits: usize,
     volatile: bool,
     out: &mut Vec<Decoded>,
-    mut stays: impl FnMut(&mut Maps, u64, u64) -> bool,
+    guide: &mut impl Guide,
 ) -> Result<End, NoBlock> {
     out.clear();
+    let mut until = guide.stretch_end(maps, pc);
     let (mut at, mut runs, mut side_exits) = (pc, 1, 0);
     loop {
         let d = match decode_at(maps, at) {
@@ -119,18 +127,19 @@ pub fn decode(
         match d.insn.kind {
             Kind::Jmp if out.len() < limit && runs < MAX_RUNS && !volatile => {
                 let target = d.insn.target(d.pc);
-                if out.iter().any(|o| o.pc == target) || !stays(maps, d.pc, target) {
+                if out.iter().any(|o| o.pc == target) || !guide.stays(maps, target) {
                     return Ok(End::Transfer);
                 }
                 runs += 1;
                 at = target;
+                until = guide.stretch_end(maps, at);
             }
             Kind::Jcc if out.len() < limit && side_exits < max_side_exits => {
                 // A backward branch is likely a loop's and taken, a forward one is not.
                 let target = d.insn.target(d.pc);
                 let taken = target <= d.pc;
                 let likely = if taken { target } else { d.next() };
-                if out.iter().any(|o| o.pc == likely) || !stays(maps, d.pc, likely) {
+                if out.iter().any(|o| o.pc == likely) || !guide.stays(maps, likely) {
                     return Ok(End::Transfer);
                 }
                 if let Some(last) = out.last_mut() {
@@ -138,12 +147,15 @@ pub fn decode(
                 }
                 side_exits += 1;
                 at = likely;
+                if at != d.next() {
+                    until = guide.stretch_end(maps, at);
+                }
             }
             _ if d.insn.ends_block() => return Ok(End::Transfer),
             _ => {
                 at = d.next();
                 // What an instruction writes may be the next one.
-                if out.len() >= limit || volatile && d.insn.mem_operand_modrm() {
+                if out.len() >= limit || at >= until || volatile && d.insn.mem_operand_modrm() {
                     return Ok(End::FallThrough);
                 }
             }

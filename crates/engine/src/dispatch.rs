@@ -155,10 +155,8 @@ impl<T: Tool> Engine<T> {
         }
         let Some(exit) = exit else { return self.on_return(state) };
         match exit.kind {
-            ExitKind::Direct => self.direct(state, id, exit, link),
-            ExitKind::Linked(context) => {
-                self.go_to(id, exit.target, context, link)
-            }
+            ExitKind::Direct => self.direct(id, exit, link),
+            ExitKind::Linked(context) => self.go_to(id, exit.target, context, link),
             ExitKind::CallLevel(site) => self.call_level(id, site, exit.fragment, link),
             ExitKind::Stale => {
                 let context = self.context_of(exit.fragment);
@@ -362,11 +360,10 @@ impl<T: Tool> Engine<T> {
         }
     }
 
-    fn direct(&mut self, state: &mut ThreadState, id: u32, exit: Exit, link: bool) -> Next {
+    /// Takes a direct jump or fall-through. Frames are not unwound here: code that moves the stack pointer
+    /// to leave frames goes on by an indirect jump or a return, and linked exits could not do it.
+    fn direct(&mut self, id: u32, exit: Exit, link: bool) -> Next {
         let pc = exit.target;
-        if let Some(context) = self.unwind(state) {
-            return self.resume_at(pc, context);
-        }
         let from = &self.fragments[exit.fragment as usize];
         let (context, block, place) = (from.context, exit.block, from.place);
         let Some(to) = self.place_of(pc) else { return Next::Fault { pc, why: NoBlock::NotExecutable } };
@@ -403,7 +400,8 @@ impl<T: Tool> Engine<T> {
         match self.thunk(&site, fragment) {
             Some((plain, spilled)) => {
                 if link && self.exit(id).field != 0 {
-                    let known = site.level > 1 || !matches!(self.exit(id).kind, ExitKind::CallLevel(s) if s.function.is_none());
+                    let known = site.level > 1
+                        || !matches!(self.exit(id).kind, ExitKind::CallLevel(s) if s.function.is_none());
                     self.link(id, if known { spilled } else { plain });
                 }
                 Next::Resume(plain)
@@ -458,9 +456,7 @@ impl<T: Tool> Engine<T> {
     /// The dynamic linker's resolver jumps to the function it found: it returns, and its caller
     /// calls that function.
     fn leave_resolver(&mut self, state: &mut ThreadState, pc: u64, fragment: u32) -> Next {
-        let info = self.with_stack(state, |stack, fx| {
-            if stack.depth() > 1 { stack.pop(fx) } else { None }
-        });
+        let info = self.with_stack(state, |stack, fx| if stack.depth() > 1 { stack.pop(fx) } else { None });
         let (caller, site) = match info {
             Some(info) => (info.caller, self.graph.edge(info.edge).from),
             None => (CtxId::NONE, BlockId::NONE),

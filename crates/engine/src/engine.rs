@@ -114,6 +114,8 @@ pub struct Engine<T: Tool> {
     pub(crate) by_page: Map<u64, Vec<u32>>,
     /// Guest bytes of fragments of generated code, to see whether they have changed.
     pub(crate) copies: Map<u32, Vec<u8>>,
+    /// The lookup table holds stubs, or is fresh.
+    pub(crate) lookup_used: bool,
     pub(crate) chain: Option<crate::translate::Chain>,
     /// Increases with each flush; addresses of generated code are valid within one epoch.
     pub(crate) epoch: u64,
@@ -145,7 +147,7 @@ impl<T: Tool> Engine<T> {
         mem::map_at(IBL_TABLE, (IBL_SLOTS * 8) as u64, RW)?;
         mem::populate(IBL_TABLE, (IBL_SLOTS * 8) as u64);
         mem::map_at(HEAT, HEAT_SLOTS * 4, RW)?;
-        let engine = Engine {
+        let mut engine = Engine {
             tool,
             graph,
             maps: Maps::new(),
@@ -163,6 +165,7 @@ impl<T: Tool> Engine<T> {
             block_contexts: Vec::with_capacity(1 << 24),
             by_page: Map::default(),
             copies: Map::default(),
+            lookup_used: true,
             chain: None,
             epoch: 0,
             stats: Stats::default(),
@@ -171,7 +174,10 @@ impl<T: Tool> Engine<T> {
         Ok(engine)
     }
 
-    pub(crate) fn clear_lookup(&self) {
+    pub(crate) fn clear_lookup(&mut self) {
+        if !core::mem::take(&mut self.lookup_used) {
+            return;
+        }
         let miss = crate::switch::exit_lookup as *const () as u64;
         for slot in 0..IBL_SLOTS {
             Self::set_lookup(slot, miss);
@@ -191,7 +197,13 @@ impl<T: Tool> Engine<T> {
     }
 
     /// Makes an exit and its stub; `spilled` says in what state the stub is reached.
-    pub(crate) fn new_exit(&mut self, kind: ExitKind, fragment: u32, target: u64, spilled: bool) -> (u32, u64) {
+    pub(crate) fn new_exit(
+        &mut self,
+        kind: ExitKind,
+        fragment: u32,
+        target: u64,
+        spilled: bool,
+    ) -> (u32, u64) {
         let id = special::FIRST + self.exits.len() as u32;
         let block = self.fragments.get(fragment as usize).map_or(BlockId::NONE, |f| f.block);
         self.exits.push(Exit { kind, fragment, block, target, field: 0 });
@@ -234,7 +246,10 @@ impl<T: Tool> Engine<T> {
         let displacement = code.wrapping_sub(field + 4) as u32;
         // SAFETY: E2; the assembler aligned the field so that it does not cross eight bytes, so the
         // store is seen whole by threads that run the branch.
-        unsafe { (*(field as *const core::sync::atomic::AtomicU32)).store(displacement, core::sync::atomic::Ordering::Release) };
+        unsafe {
+            (*(field as *const core::sync::atomic::AtomicU32))
+                .store(displacement, core::sync::atomic::Ordering::Release)
+        };
     }
 
     /// The fragment whose code holds `pc`.

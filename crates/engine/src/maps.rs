@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn a_line_is_read() {
-        let r = parse_line(b"7f0327d84000-7f0327eda000 r-xp 00026000 fe:00 326279   /usr/lib/a b.so").unwrap();
+        let r =
+            parse_line(b"7f0327d84000-7f0327eda000 r-xp 00026000 fe:00 326279   /usr/lib/a b.so").unwrap();
         assert_eq!((r.start, r.end, r.offset, r.inode), (0x7f0327d84000, 0x7f0327eda000, 0x26000, 326279));
         assert_eq!((r.read, r.write, r.exec), (true, false, true));
         assert_eq!(r.path, b"/usr/lib/a b.so");

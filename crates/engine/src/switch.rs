@@ -237,6 +237,7 @@ pub unsafe extern "C" fn guest_syscall(words: &[u64; 7]) -> u64 {
 /// When `pc` is in [`guest_syscall`] with the call not made (or to be made again), the address to
 /// go on at instead.
 pub fn before_syscall(pc: u64) -> Option<u64> {
-    let (start, insn) = (&raw const tallygraph_syscall_window as u64, &raw const tallygraph_syscall_insn as u64);
+    let (start, insn) =
+        (&raw const tallygraph_syscall_window as u64, &raw const tallygraph_syscall_insn as u64);
     (start..=insn).contains(&pc).then_some(&raw const tallygraph_syscall_interrupted as u64)
 }

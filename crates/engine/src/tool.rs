@@ -39,6 +39,8 @@ pub trait Tool: Sink {
     fn counts(&self) -> bool;
     /// Facts about a code address in `region`.
     fn place(&mut self, addr: u64, region: &Region) -> Place;
+    /// The first address behind `addr` at which a symbol begins, or the region's end.
+    fn stretch_end(&mut self, addr: u64, region: &Region) -> u64;
     /// The function that a call to `addr` enters.
     fn function(&mut self, addr: u64, region: &Region) -> FnId;
     /// The addresses lie in the same function as far as symbols tell.

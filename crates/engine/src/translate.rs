@@ -6,11 +6,14 @@ use crate::emit;
 use crate::engine::{Engine, Fragment, PcEntry};
 use crate::exit::{CallSite, ExitKind};
 use crate::layout::{HEAT, HEAT_SLOTS, TOTAL, counter_disp};
+use crate::maps::Maps;
 use crate::thread::gpr_disp;
 use crate::tool::{BlockIds, NewBlock, Tool};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use tallygraph_callgraph::{BlockId, CallVariant, CtxId, Edge, EdgeId, EntryInfo, EntryKind, FnId, Graph, Place, Transfer};
+use tallygraph_callgraph::{
+    BlockId, CallVariant, CtxId, Edge, EdgeId, EntryInfo, EntryKind, FnId, Graph, Place, Transfer,
+};
 use tallygraph_x64::Kind;
 use tallygraph_x64::asm::{Asm, Gpr, cc};
 
@@ -41,6 +44,32 @@ struct Emission<'a> {
     insns: &'a [Decoded],
     /// Conditional branches inside the superblock.
     side_exits: Vec<SideExit>,
+}
+
+/// Leads decoding by what the tool knows of addresses.
+struct PlaceGuide<'e, T> {
+    tool: &'e mut T,
+    /// Where the latest instructions lie.
+    last: &'e mut Place,
+}
+
+impl<T: Tool> block::Guide for PlaceGuide<'_, T> {
+    fn stays(&mut self, maps: &mut Maps, to: u64) -> bool {
+        let Some(region) = maps.exec_region(to) else { return false };
+        let place = self.tool.place(to, region);
+        let stays = Graph::jump(self.last, &place) == Transfer::Stay;
+        if stays {
+            *self.last = place;
+        }
+        stays
+    }
+
+    fn stretch_end(&mut self, maps: &mut Maps, from: u64) -> u64 {
+        match maps.exec_region(from) {
+            Some(region) => self.tool.stretch_end(from, region),
+            None => from,
+        }
+    }
 }
 
 /// What a call leaves to be emitted: the code its return goes to.
@@ -108,7 +137,8 @@ impl<T: Tool> Engine<T> {
             let Some(chain) = self.chain.take() else { break };
             // The code after a call follows its continuation, when it is not there yet.
             let fresh = warm && !self.options.no_traces && !self.is_translated_warm(chain.pc, chain.context);
-            let steady = self.maps.exec_region(chain.pc).is_some_and(|r| !r.is_volatile() && !r.is_generated());
+            let steady =
+                self.maps.exec_region(chain.pc).is_some_and(|r| !r.is_volatile() && !r.is_generated());
             if !fresh || !steady || self.place_of(chain.pc).is_none() {
                 self.chain = Some(chain);
                 break;
@@ -289,21 +319,14 @@ impl<T: Tool> Engine<T> {
         let mut last_place = place;
         let side_exits = if warm && !self.options.no_traces && !volatile { block::MAX_SIDE_EXITS } else { 0 };
         let Engine { maps, tool, .. } = self;
-        let end = block::decode(maps, pc, limit, side_exits, volatile, insns, |maps, _, target| {
-            let Some(region) = maps.exec_region(target) else { return false };
-            let to = tool.place(target, region);
-            let stay = Graph::jump(&last_place, &to) == Transfer::Stay;
-            if stay {
-                last_place = to;
-            }
-            stay
-        })?;
+        let mut guide = PlaceGuide { tool, last: &mut last_place };
+        let end = block::decode(maps, pc, limit, side_exits, volatile, insns, &mut guide)?;
         let fragment = self.fragments.len() as u32;
-        let repeated: Vec<u16> = (0..insns.len() as u16).filter(|&i| is_repeated(&insns[i as usize])).collect();
+        let repeated: Vec<u16> =
+            (0..insns.len() as u16).filter(|&i| is_repeated(&insns[i as usize])).collect();
         let last = insns[insns.len() - 1];
         let conditional = end == End::Transfer && last.insn.kind == Kind::Jcc;
-        let ids =
-            self.tool.block(&NewBlock { context, place, insns, repeated: &repeated, conditional });
+        let ids = self.tool.block(&NewBlock { context, place, insns, repeated: &repeated, conditional });
         let block = ids.block;
         self.note_block(block, context);
         let counter = ids.counter;
@@ -345,7 +368,10 @@ impl<T: Tool> Engine<T> {
         } else if generated {
             // Room for a jump, in case the code changes.
             asm.nop(8);
-            self.copies.insert(fragment, e.insns.iter().flat_map(|d| d.bytes[..d.insn.len as usize].iter().copied()).collect());
+            self.copies.insert(
+                fragment,
+                e.insns.iter().flat_map(|d| d.bytes[..d.insn.len as usize].iter().copied()).collect(),
+            );
         }
         self.emit_body(&mut asm, &mut e, end);
         let continuation = self.emit_end(&mut asm, &mut e, end);
@@ -377,9 +403,7 @@ impl<T: Tool> Engine<T> {
         let n = e.insns.len();
         let last = &e.insns[n - 1].insn;
         // Calls, returns and indirect branches update the total on their own.
-        let own_total = end == End::Transfer
-            && matches!(last.kind, Kind::Call | Kind::Ret)
-            && e.counting;
+        let own_total = end == End::Transfer && matches!(last.kind, Kind::Call | Kind::Ret) && e.counting;
         let body = if end == End::Transfer && !copied_at_end(last.kind) { n - 1 } else { n };
         let total = e.insns.len() as i32;
         // Only what runs after the last side exit may count the whole.
@@ -388,7 +412,13 @@ impl<T: Tool> Engine<T> {
         let position = (last_part..n).find(|&i| dead(i));
         let must_count_early = !own_total && position.is_none();
         let warm = self.fragments[e.fragment as usize].warm;
-        if !warm && asm.is_empty() && dead(0) && end != End::Request && !self.options.no_traces && !self.options.no_links {
+        if !warm
+            && asm.is_empty()
+            && dead(0)
+            && end != End::Request
+            && !self.options.no_traces
+            && !self.options.no_links
+        {
             self.emit_countdown(asm, e.fragment);
         }
         let mut next_repeated = 0;
@@ -457,7 +487,8 @@ impl<T: Tool> Engine<T> {
         // Further executions of repeated instructions are counted with the whole superblock.
         let context = e.context;
         let place = self.fragments[e.fragment as usize].place;
-        let ids = self.tool.block(&NewBlock { context, place, insns: path, repeated: &[], conditional: true });
+        let ids =
+            self.tool.block(&NewBlock { context, place, insns: path, repeated: &[], conditional: true });
         self.note_block(ids.block, context);
         // The likely way goes on in the superblock.
         let (cc, target) =
@@ -644,7 +675,14 @@ impl<T: Tool> Engine<T> {
         self.emit_continuation(asm, &continuation);
     }
 
-    fn emit_call_start(&mut self, asm: &mut Asm, site: &CallSite, to: &Place, fragment: u32, total_loaded: bool) -> Continuation {
+    fn emit_call_start(
+        &mut self,
+        asm: &mut Asm,
+        site: &CallSite,
+        to: &Place,
+        fragment: u32,
+        total_loaded: bool,
+    ) -> Continuation {
         let counting = self.tool.counts();
         let mut variant = self.graph.call(
             site.caller,
@@ -668,7 +706,8 @@ impl<T: Tool> Engine<T> {
             asm.patch32(field, (asm.len() - field - 4) as i32);
             calls::restore_flags(asm, site.keep_flags);
             calls::unspill(asm);
-            let (id, stub) = self.new_exit(ExitKind::CallLevel(site.next_level()), fragment, site.to_addr, false);
+            let (id, stub) =
+                self.new_exit(ExitKind::CallLevel(site.next_level()), fragment, site.to_addr, false);
             asm.jmp(stub);
             // Linking replaces the branch itself: the next level's thunk takes registers spilled.
             let base = asm.pc() - asm.len() as u64;
@@ -709,7 +748,15 @@ impl<T: Tool> Engine<T> {
                     asm.patch32(*field, asm.pc() as i32);
                     calls::call_continuation(asm, variant, edge.as_ref(), return_to, keep, counting, out);
                 } else {
-                    calls::call_continuation(asm, variant, edge.as_ref(), return_to, keep, counting, mismatch);
+                    calls::call_continuation(
+                        asm,
+                        variant,
+                        edge.as_ref(),
+                        return_to,
+                        keep,
+                        counting,
+                        mismatch,
+                    );
                 }
                 let len = asm.len();
                 (len, self.jump_exit(asm, ExitKind::Linked(site.caller), *fragment, return_to))
@@ -810,8 +857,15 @@ impl<T: Tool> Engine<T> {
                 calls::spill_second(&mut asm);
                 let function = self.function_of(target);
                 let (level, _) = self.graph.first_level(context, function);
-                let site =
-                    CallSite { caller: context, site: block, function, to_addr: target, level, return_to, keep_flags };
+                let site = CallSite {
+                    caller: context,
+                    site: block,
+                    function,
+                    to_addr: target,
+                    level,
+                    return_to,
+                    keep_flags,
+                };
                 self.emit_call(&mut asm, &site, &to, exit.fragment, false);
             }
         }
@@ -820,6 +874,7 @@ impl<T: Tool> Engine<T> {
         self.cache.commit(len);
         if permanent {
             Self::set_lookup(slot, entry);
+            self.lookup_used = true;
         }
         Ok(entry)
     }
