@@ -10,8 +10,8 @@
 //! events: Ir Dr
 //! part: 1
 //! thread: 1
-//! frame /usr/bin/program	main.c	main
-//! frame /usr/bin/program	main.c	work
+//! frame /usr/bin/program<tab>main.c<tab>main
+//! frame /usr/bin/program<tab>main.c<tab>work
 //! context - 0 1 120 30
 //! context 0 1 1000 52000 9000
 //! ```

@@ -87,7 +87,7 @@ impl Selection {
 /// What a file holds.
 pub enum Loaded {
     /// A profile with a call graph.
-    Profile(Profile),
+    Profile(Box<Profile>),
     /// Calling contexts.
     Contexts(Contexts),
 }
@@ -117,13 +117,13 @@ pub fn load_any(path: &Path) -> Result<Loaded, Failure> {
     let advance = |bytes: u64| bar.inc(bytes);
     let profile = read::file(path, read::Options { progress: Some(&advance), ..read::Options::default() })?;
     bar.finish_and_clear();
-    Ok(Loaded::Profile(profile))
+    Ok(Loaded::Profile(Box::new(profile)))
 }
 
 /// Reads a profile.
 pub fn load(path: &Path) -> Result<Profile, Failure> {
     match load_any(path)? {
-        Loaded::Profile(profile) => Ok(profile),
+        Loaded::Profile(profile) => Ok(*profile),
         Loaded::Contexts(_) => {
             let advice = "holds calling contexts, which only `flamegraph` and `export` can use";
             Err(anyhow!("{}: {advice}", path.display()).into())

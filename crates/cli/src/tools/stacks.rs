@@ -76,7 +76,7 @@ pub fn load(files: &[PathBuf], options: &StackOptions) -> Result<Stacks, Failure
             Loaded::Profile(profile) => {
                 let named = profile.parts.first().and_then(|p| p.header.field("cmd"));
                 command = named.unwrap_or(command);
-                profiles.push(profile);
+                profiles.push(*profile);
             }
             Loaded::Contexts(contexts) => {
                 command = contexts.command.clone().unwrap_or(command);

@@ -360,8 +360,8 @@ impl Encoder {
                 self.number(n as u64);
             }
         }
-        for i in 0..at.count as usize {
-            if forms[i] != Form::Same {
+        for (i, &form) in forms.iter().enumerate().take(at.count as usize) {
+            if form != Form::Same {
                 self.number(at.value[i]);
             }
         }

@@ -30,7 +30,7 @@ impl Side {
         let mut side = Side { profiles: Vec::new(), contexts: None };
         for path in files {
             match load_any(path)? {
-                Loaded::Profile(profile) => side.profiles.push(profile),
+                Loaded::Profile(profile) => side.profiles.push(*profile),
                 Loaded::Contexts(_) if side.contexts.is_some() => {
                     return Err(Failure::Usage("at most one calling-context file can be shown".to_string()));
                 }
@@ -172,6 +172,9 @@ fn stacks(
     Ok(fold::estimate(graph, 0, options.limit / 100.0))
 }
 
+/// Own cost of each line of a file, and its calls.
+type LinesOfFile = BTreeMap<u64, (Vec<i64>, Vec<Value>)>;
+
 /// Functions, calls, stacks and lines of one graph. Lists instead of objects keep the page small.
 fn view(label: &str, graph: &CallGraph, tree: &StackTree) -> Value {
     let functions: Vec<Value> = graph
@@ -190,7 +193,7 @@ fn view(label: &str, graph: &CallGraph, tree: &StackTree) -> Value {
         });
     }
     let nodes: Vec<Value> = tree.nodes.iter().map(|n| json!([n.parent, used[&n.frame], n.cost])).collect();
-    let mut lines: BTreeMap<&str, BTreeMap<u64, (Vec<i64>, Vec<Value>)>> = BTreeMap::new();
+    let mut lines: BTreeMap<&str, LinesOfFile> = BTreeMap::new();
     let empty = || (vec![0i64; graph.events.len()], Vec::new());
     for l in &graph.lines {
         let file = lines.entry(graph.files[l.file as usize].as_str()).or_default();

@@ -1,0 +1,43 @@
+//! Exports read by the programs they are for, where those are installed.
+//!
+//! `dot` comes from the system. pprof-format is looked for in `TALLYGRAPH_NODE_MODULES`.
+//! `REQUIRE_CONSUMERS=1` makes a missing one a failure.
+
+use super::{installed, out, scratch};
+use std::path::PathBuf;
+use std::process::Command;
+
+#[test]
+fn graphviz_lays_out_the_call_graph() {
+    if !installed("dot", "REQUIRE_CONSUMERS") {
+        return;
+    }
+    let path = scratch("dot").join("g.dot");
+    out(&["export", "valid/plain.out", "-f", "dot", "-o", path.to_str().unwrap()]);
+    let output = Command::new("dot").arg("-Tplain").arg(&path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let plain = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(plain.lines().filter(|l| l.starts_with("node ")).count(), 8, "{plain}");
+    assert_eq!(plain.lines().filter(|l| l.starts_with("edge ")).count(), 9, "{plain}");
+}
+
+#[test]
+fn pprof_format_decodes_the_profile() {
+    let modules = std::env::var_os("TALLYGRAPH_NODE_MODULES").map(PathBuf::from);
+    let Some(modules) = modules.filter(|m| m.join("pprof-format").is_dir()) else {
+        assert!(std::env::var_os("REQUIRE_CONSUMERS").is_none(), "pprof-format is required");
+        eprintln!("skipped: TALLYGRAPH_NODE_MODULES has no pprof-format");
+        return;
+    };
+    let path = scratch("pprof-format").join("p.pb.gz");
+    out(&["export", "valid/plain.out", "-f", "pprof", "-o", path.to_str().unwrap()]);
+    let script = "const {Profile} = require(process.argv[1] + '/pprof-format');\
+        const bytes = require('zlib').gunzipSync(require('fs').readFileSync(process.argv[2]));\
+        const p = Profile.decode(bytes);\
+        const text = (i) => p.stringTable.strings[i];\
+        console.log(text(p.sampleType[0].type), String(p.sample.reduce((a, s) => a + BigInt(s.value[0]), 0n)),\
+            p.function.map((f) => text(f.name)).includes('squares'));";
+    let output = Command::new("node").args(["-e", script]).arg(modules).arg(&path).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said.trim(), "Ir 586 true", "{}", String::from_utf8_lossy(&output.stderr));
+}
