@@ -119,7 +119,8 @@ fn mistakes_end_with_the_documented_status_before_anything_runs() {
         (&["run", "--callgrind-out-file=%q{NO_SUCH_VARIABLE}", "true"], 1, "NO_SUCH_VARIABLE"),
     ];
     for (words, status, part) in cases {
-        let output = command(tallygraph()).current_dir(&dir).args(*words).output().expect("tallygraph starts");
+        let output =
+            command(tallygraph()).current_dir(&dir).args(*words).output().expect("tallygraph starts");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(*status), "{words:?}: {text}");
         assert!(text.contains(part), "{words:?}: {text}");

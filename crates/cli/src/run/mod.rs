@@ -85,9 +85,5 @@ fn version(own: bool) -> String {
     if let Ok(text) = std::env::var("TALLYGRAPH_VERSION") {
         return text;
     }
-    if own {
-        format!("tallygraph {}", env!("CARGO_PKG_VERSION"))
-    } else {
-        "valgrind-3.26.0".into()
-    }
+    if own { format!("tallygraph {}", env!("CARGO_PKG_VERSION")) } else { "valgrind-3.26.0".into() }
 }

@@ -134,14 +134,19 @@ pub fn read(path: &Path) -> Profile {
     assert!(text.starts_with("# callgrind format\n"), "{}: not a profile", path.display());
     let mut names: BTreeMap<(char, String), String> = BTreeMap::new();
     let mut name = |space: char, text: &str| -> String {
-        let Some((id, rest)) = text.strip_prefix('(').and_then(|t| t.split_once(')')) else { return text.into() };
+        let Some((id, rest)) = text.strip_prefix('(').and_then(|t| t.split_once(')')) else {
+            return text.into();
+        };
         match rest.strip_prefix(' ') {
             Some(full) => {
                 let old = names.insert((space, id.into()), full.into());
                 assert!(old.is_none(), "id {space}({id}) is defined twice");
                 full.into()
             }
-            None => names.get(&(space, id.into())).unwrap_or_else(|| panic!("id {space}({id}) is undefined")).clone(),
+            None => names
+                .get(&(space, id.into()))
+                .unwrap_or_else(|| panic!("id {space}({id}) is undefined"))
+                .clone(),
         }
     };
     let shown = |n: String| if n == "(below main)" { "_start".to_string() } else { n };
@@ -161,7 +166,8 @@ pub fn read(path: &Path) -> Profile {
                 let cost: u64 = line.split(' ').nth(1).map_or(0, |c| c.parse().expect("a cost"));
                 match calls.take() {
                     Some(count) => {
-                        let edge = p.calls.entry((function.clone(), std::mem::take(&mut callee))).or_default();
+                        let edge =
+                            p.calls.entry((function.clone(), std::mem::take(&mut callee))).or_default();
                         edge.0 += count;
                         edge.1 += cost;
                     }
