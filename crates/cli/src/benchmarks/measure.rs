@@ -201,27 +201,31 @@ fn wait(pid: libc::pid_t, start: Instant, timeout: Duration) -> io::Result<(Exit
     // The watchdog sleeps until it is told that the process ended, or kills.
     let watchdog = std::thread::spawn(move || {
         if stopped.recv_timeout(timeout) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-            // SAFETY: a signal to the group of our own child, which has not been reaped: the
-            // watchdog is told before anyone could reuse the id, and joined below.
+            // SAFETY: a signal to the group of our own child, which is reaped only after this
+            // thread was joined.
             unsafe { libc::kill(-pid, libc::SIGKILL) };
             true
         } else {
             false
         }
     });
-    let mut status = 0;
-    // SAFETY: `rusage` is plain numbers, for which zeros are valid.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: waits for our own child and writes to two locals.
-    while unsafe { libc::wait4(pid, &mut status, 0, &mut usage) } < 0 {
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
+    // First wait without reaping: as long as the process is not reaped its id can't belong to
+    // another, so the watchdog never kills a stranger.
+    // SAFETY: `siginfo_t` is plain numbers, for which zeros are valid.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let ended = retried(|| {
+        // SAFETY: waits for our own child and writes to a local.
+        unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOWAIT) }
+    });
     let wall = start.elapsed().as_secs_f64();
     let _ = stop.send(());
     let timed_out = watchdog.join().unwrap_or(false);
+    ended?;
+    let mut status = 0;
+    // SAFETY: `rusage` is plain numbers, for which zeros are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: reaps our own child, which has ended, and writes to two locals.
+    retried(|| unsafe { libc::wait4(pid, &mut status, 0, &mut usage) })?;
     let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 * 1e-6;
     let measured = Usage {
         wall,
@@ -235,6 +239,17 @@ fn wait(pid: libc::pid_t, start: Instant, timeout: Duration) -> io::Result<(Exit
         steal: 0.0,
     };
     Ok((ExitStatus::from_raw(status), measured, timed_out))
+}
+
+/// Repeats a system call while signals interrupt it.
+fn retried(mut call: impl FnMut() -> libc::c_int) -> io::Result<()> {
+    while call() < 0 {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// Seconds stolen by the hypervisor so far, over all processors; 0 where the system does not say.
