@@ -142,10 +142,10 @@ fn sums(profile: &Path) -> (u64, u64, u64) {
         let first = line.as_bytes().first().copied().unwrap_or(0);
         if line.starts_with("calls=") {
             after_calls = true;
-        } else if first.is_ascii_digit() || matches!(first, b'+' | b'-' | b'*') {
-            if !std::mem::take(&mut after_calls) {
-                sum += line.split(' ').nth(1).unwrap().parse::<u64>().unwrap();
-            }
+        } else if (first.is_ascii_digit() || matches!(first, b'+' | b'-' | b'*'))
+            && !std::mem::take(&mut after_calls)
+        {
+            sum += line.split(' ').nth(1).unwrap().parse::<u64>().unwrap();
         }
     }
     (sum, claim("summary:"), claim("totals:"))

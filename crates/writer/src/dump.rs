@@ -166,7 +166,8 @@ fn append_to(path: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::testing::{SpoolBuilder, two_functions};
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{FileExt, PermissionsExt};
+    use tallygraph_wire::spool::{Block, HEADER_SIZE, Record};
 
     fn dump(b: &SpoolBuilder, request: &Request) -> Report {
         write(&SpoolFile::open(&b.write()).unwrap(), request).unwrap()
@@ -309,5 +310,55 @@ totals: 18
         b.out_file("/no/such/directory/out");
         let error = write(&SpoolFile::open(&b.write()).unwrap(), &Request::LAST).unwrap_err();
         assert!(error.to_string().starts_with("/no/such/directory/out: "), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_spool_is_an_error_or_a_profile() {
+        let mut b = two_functions("damaged");
+        b.set(Number::BranchSim, 1);
+        let block = crate::testing::plain_block(3, 2, 0x240, 20, &[1, 0x81, 2]);
+        b.record(Record::Block(Block {
+            sim_base: 21,
+            events: 4,
+            runs: &[0, 0x13, 0, 0, 0, 0, 0, 0],
+            extra: &[1, 0, 0, 0, 19, 0, 0, 0],
+            ..block
+        }));
+        b.thread(0, 1)
+            .counter(0, 10, 2)
+            .counter(0, 12, 3)
+            .counter(0, 13, 12)
+            .counter(0, 20, 5)
+            .counter(0, 40, 1);
+        let path = b.write();
+        let log = SpoolFile::open(&path).unwrap().log().unwrap();
+        // The configuration names the output: damage there would write anywhere.
+        let config = u32::from_le_bytes(log[4..8].try_into().unwrap()) as u64;
+        let log = log.len() as u64 - config;
+        let file = fs::File::options().read(true).write(true).open(&path).unwrap();
+        // A fixed sequence, so that a failure repeats.
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut random = move |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        let (mut good, mut bad) = (0, 0);
+        for round in 0..1500 {
+            // A number of counters that is merely large is read, and takes its time.
+            let counters = std::mem::offset_of!(tallygraph_wire::spool::Header, counters_used) as u64 + 2;
+            let at = if round % 8 == 0 { random(counters) } else { HEADER_SIZE + config + random(log) };
+            let mut old = [0];
+            file.read_exact_at(&mut old, at).unwrap();
+            let new = if round % 3 == 0 { 0xff } else { random(256) as u8 };
+            file.write_all_at(&[new], at).unwrap();
+            match SpoolFile::open(&path).and_then(|s| write(&s, &Request::LAST)) {
+                Ok(_) => good += 1,
+                Err(_) => bad += 1,
+            }
+            file.write_all_at(&old, at).unwrap();
+        }
+        assert!(good > 100 && bad > 100, "{good} {bad}");
     }
 }

@@ -1,6 +1,7 @@
 //! A spool as a file: its header, its log, and the counters of each thread slot.
 
 use crate::Error;
+use memmap2::{Mmap, MmapOptions};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -11,14 +12,22 @@ use tallygraph_wire::spool::{
     PART_TOTALS_OFFSET, State, check_header,
 };
 
-/// Arena slots beyond this number can only be nonsense.
-const MOST_ARENAS: u32 = 1 << 16;
-
 /// An open spool. The guest may be running and counting meanwhile.
 pub struct SpoolFile {
     file: File,
     path: PathBuf,
     head: Vec<u8>,
+}
+
+/// The bytes of a record log.
+pub struct Log(Option<Mmap>);
+
+impl std::ops::Deref for Log {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or(&[])
+    }
 }
 
 macro_rules! field {
@@ -49,7 +58,9 @@ impl SpoolFile {
             return Err(senseless(WireError::Truncated(filled)));
         }
         let spool = SpoolFile { file, path: path.to_path_buf(), head };
-        if spool.counters_used() > MAX_COUNTERS || spool.arenas() > MOST_ARENAS {
+        let size = spool.file.metadata().map_err(failed)?.len();
+        let arenas_end = ARENAS_OFFSET + spool.arenas() as u64 * ARENA_STRIDE;
+        if spool.counters_used() > MAX_COUNTERS || arenas_end > size.max(ARENAS_OFFSET) {
             return Err(senseless(WireError::Truncated(std::mem::offset_of!(Header, counters_used))));
         }
         Ok(spool)
@@ -99,18 +110,23 @@ impl SpoolFile {
         field!(self, arenas_used: u32)
     }
 
-    /// The record log.
-    pub fn log(&self) -> Result<Vec<u8>, Error> {
+    /// The record log. It is mapped, so that damage is found before more than it is read.
+    pub fn log(&self) -> Result<Log, Error> {
         let used = field!(self, records_used: u64);
-        if used > ARENAS_OFFSET - HEADER_SIZE {
+        let failed = |source| Error::File { path: self.path.clone(), source };
+        let size = self.file.metadata().map_err(failed)?.len();
+        if used > ARENAS_OFFSET - HEADER_SIZE || used > size.saturating_sub(HEADER_SIZE) {
             let source = WireError::Truncated(std::mem::offset_of!(Header, records_used));
             return Err(Error::Spool { path: self.path.clone(), source });
         }
-        let mut log = vec![0; used as usize];
-        match self.file.read_exact_at(&mut log, HEADER_SIZE) {
-            Ok(()) => Ok(log),
-            Err(source) => Err(Error::File { path: self.path.clone(), source }),
+        if used == 0 {
+            return Ok(Log(None));
         }
+        let mut options = MmapOptions::new();
+        // SAFETY: what lies below `records_used` is never written again, and the agent never makes
+        // the file shorter.
+        let map = unsafe { options.offset(HEADER_SIZE).len(used as usize).map(&self.file) };
+        Ok(Log(Some(map.map_err(failed)?)))
     }
 
     /// What slot `slot` has counted since the last dump or zeroing, added to `sums`, which has an
