@@ -1,7 +1,7 @@
 //! Reading Callgrind files of every dialect.
 //!
 //! The text is mapped, cut into pieces at `fn=` lines, and the pieces are read in parallel
-//! ([`piece`](self::piece)); a sequential pass over the pieces then joins their names and states.
+//! (in `piece`); a sequential pass over the pieces then joins their names and states.
 //! Whatever the number of threads and the size of the pieces, the result is the same.
 //!
 //! Nothing is skipped: a line that is not understood makes the whole file unreadable, and the

@@ -45,7 +45,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// A decimal or `0x` number.
-    #[inline]
+    #[inline(always)]
     pub fn unsigned(&mut self, what: &'static str) -> Result<u64, Reason> {
         let start = self.at;
         let mut n = 0u64;
@@ -58,21 +58,30 @@ impl<'t> Scanner<'t> {
             self.at += 1;
         }
         let digits = self.at - start;
-        if digits == 1 && n == 0 && self.peek() | 0x20 == b'x' {
-            self.at += 1;
-            return self.hexadecimal(what);
+        // Up to 19 digits cannot overflow; a single 0 may be the start of `0x`.
+        if digits.wrapping_sub(1) < 19 && (n != 0 || digits > 1 || self.peek() | 0x20 != b'x') {
+            return Ok(n);
         }
-        if digits == 0 {
-            return Err(Reason::ExpectedNumber { what, found: self.word() });
-        }
-        if digits > 19 {
-            let text = std::str::from_utf8(&self.text[start..self.at]).unwrap_or("");
-            return text.parse().map_err(|_| Reason::TooLarge(what));
-        }
-        Ok(n)
+        self.unusual_number(what, start)
     }
 
-    #[inline]
+    /// The number at `start`, whose digits have been passed: none, more than 19, or hexadecimal.
+    #[cold]
+    #[inline(never)]
+    fn unusual_number(&mut self, what: &'static str, start: usize) -> Result<u64, Reason> {
+        match self.at - start {
+            0 => Err(Reason::ExpectedNumber { what, found: self.word() }),
+            1 => {
+                self.at += 1;
+                self.hexadecimal(what)
+            }
+            _ => {
+                let text = std::str::from_utf8(&self.text[start..self.at]).unwrap_or("");
+                text.parse().map_err(|_| Reason::TooLarge(what))
+            }
+        }
+    }
+
     fn hexadecimal(&mut self, what: &'static str) -> Result<u64, Reason> {
         let mut n = 0u64;
         let start = self.at;
@@ -90,7 +99,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// A cost: a number, perhaps negative.
-    #[inline]
+    #[inline(always)]
     pub fn cost(&mut self) -> Result<i64, Reason> {
         let negative = self.peek() == b'-';
         self.at += usize::from(negative);
@@ -99,7 +108,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Appends one position to `positions`.
-    #[inline]
+    #[inline(always)]
     pub fn position(&mut self, what: &'static str, positions: &mut Positions) -> Result<(), Reason> {
         let form = match self.peek() {
             b'+' => Form::Plus,
