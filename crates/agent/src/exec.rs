@@ -71,10 +71,11 @@ fn execute(state: &mut ThreadState, a: [u64; 6], words: [u64; 3], number: u64) -
         rt.config.is(Number::TraceChildren)
     };
     let at_descriptor = number == abi::__NR_execveat as u64 && (a[0] as i32 != -100 || a[4] != 0);
-    if traced && !at_descriptor {
-        if let Some(result) = execute_traced(state, words) {
-            return result;
-        }
+    if traced
+        && !at_descriptor
+        && let Some(result) = execute_traced(state, words)
+    {
+        return result;
     }
     execute_natively(state, a, number, words[0])
 }

@@ -439,7 +439,7 @@ fn fault(state: &mut ThreadState, signal: i32, info: &[u8; INFO_SIZE], uc: &mut 
 /// `si_addr` of SIGILL, SIGFPE and SIGTRAP is the instruction's address.
 fn fix_address(signal: i32, info: &mut [u8; INFO_SIZE], pc: u64, guest_pc: u64) {
     let addr = u64::from_le_bytes(info[16..24].try_into().expect("eight bytes"));
-    if addr == pc && matches!(signal, SIGILL | SIGFPE | SIGTRAP) || signal == SIGSEGV && addr == pc {
+    if addr == pc && matches!(signal, SIGILL | SIGFPE | SIGTRAP | SIGSEGV) {
         info[16..24].copy_from_slice(&guest_pc.to_le_bytes());
     }
 }

@@ -38,7 +38,7 @@ pub const CACHE_SIZE: u64 = 0x1000_0000;
 /// Start of the emulated heap (`brk`).
 pub const BRK_START: u64 = 0x5555_6000_0000;
 /// Room for the emulated heap.
-pub const BRK_ROOM: u64 = 0x1_0000_0000_00;
+pub const BRK_ROOM: u64 = 0x0100_0000_0000;
 
 /// Offset from the thread block (`gs`) to the active counts, `u32` per function.
 pub const ACTIVE_OFFSET: i32 = 0x1_0000;
