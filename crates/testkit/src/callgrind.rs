@@ -96,6 +96,25 @@ impl Profile {
         sum
     }
 
+    /// The same profile with all recursion levels of a function taken together.
+    pub fn without_levels(&self) -> Profile {
+        let merged = |f: &Function| {
+            let level = |(_, digits): &(&str, &str)| digits.bytes().all(|b| b.is_ascii_digit());
+            let name = f.name.rsplit_once('\'').filter(level).map_or(f.name.as_str(), |(name, _)| name);
+            Function { object: f.object.clone(), name: name.into() }
+        };
+        let mut profile = Profile { own: BTreeMap::new(), edges: BTreeMap::new(), ..self.clone() };
+        for (function, costs) in &self.own {
+            add(profile.own.entry(merged(function)).or_default(), costs);
+        }
+        for ((caller, callee), edge) in &self.edges {
+            let sum = profile.edges.entry((merged(caller), merged(callee))).or_default();
+            sum.count += edge.count;
+            add(&mut sum.cost, &edge.cost);
+        }
+        profile
+    }
+
     /// Whether a function of this name has cost or takes part in a call.
     pub fn has(&self, name: &str) -> bool {
         self.own.keys().any(|f| f.name == name)
@@ -367,6 +386,12 @@ mod tests {
         assert_eq!(p.edge("main", "f"), (2, 4));
         let main = Function { object: "prog".into(), name: "main".into() };
         assert_eq!(p.lines[&(main, "a.c".into(), 6)], 2);
+    }
+
+    #[test]
+    fn levels_of_recursion_can_be_taken_together() {
+        let p = Profile::parse(&SMALL.replace("(2) f", "(2) main'2")).unwrap().without_levels();
+        assert_eq!((p.own_of("main"), p.edge("main", "main")), (9, (2, 4)));
     }
 
     #[test]

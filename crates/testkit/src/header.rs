@@ -23,6 +23,7 @@
 //! | `golden: full`, `golden: calls` | the profile of the guest's own object equals the golden file, or its functions and calls do |
 //! | `valgrind: no, REASON` | counts are not compared with Valgrind's |
 //!
+//! In guests without an exact count `call`, `never` and `absent` take a function's recursion levels together.
 //! `_start` stands for what Callgrind shows as `(below main)`.
 
 use std::path::Path;
