@@ -50,8 +50,8 @@ pub(super) fn distrust_base(inputs: &Inputs, row: &mut Row, base: f64, interleav
 /// Raises the threshold to the measured noise: of the same code against itself, or of the history.
 ///
 /// Between campaigns on one machine four robust standard deviations of the steps of the history
-/// count as noise: at that distance a report of 40 unchanged rows holds a false alarm in less than
-/// one of a hundred cases.
+/// count as noise. The spread of a history is known only roughly: in the published table a report
+/// of 40 unchanged rows so judged holds a false alarm in 4 of 100 cases.
 pub(super) fn raise_to_noise(inputs: &Inputs, row: &mut Row, interleaved: bool) {
     let mut floor = inputs.noise.half_widths.get(&row.benchmark).copied();
     if !interleaved {
