@@ -166,6 +166,12 @@ fn from_remarks(profile: &Profile, list: &mut Findings) {
                 add(KCachegrind, Misreads, reason);
                 add(Gungraun, Refuses, reason);
             }
+            RemarkKind::HexadecimalNumber => {
+                let reason = "a line number or cost in hexadecimal";
+                add(CallgrindAnnotate, Misreads, reason);
+                add(Gprof2dot, Refuses, reason);
+                add(Speedscope, Misreads, reason);
+            }
             RemarkKind::HeaderInBody => {
                 let reason = "a header line between costs";
                 add(CallgrindAnnotate, Complains, reason);

@@ -1,9 +1,10 @@
 //! Exports read by the programs they are for, where those are installed.
 //!
-//! `dot` comes from the system. pprof-format is looked for in `TALLYGRAPH_NODE_MODULES`.
+//! `dot` and `gprof2dot` are looked for on the path, pprof-format in `TALLYGRAPH_NODE_MODULES`,
+//! a `node_modules` folder.
 //! `REQUIRE_CONSUMERS=1` makes a missing one a failure.
 
-use super::{installed, out, scratch};
+use super::{fixtures, installed, out, run, scratch};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -19,6 +20,26 @@ fn graphviz_lays_out_the_call_graph() {
     let plain = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(plain.lines().filter(|l| l.starts_with("node ")).count(), 8, "{plain}");
     assert_eq!(plain.lines().filter(|l| l.starts_with("edge ")).count(), 9, "{plain}");
+}
+
+/// gprof2dot stops at the first line it does not know; `validate` says at which files.
+#[test]
+fn gprof2dot_refuses_what_we_say_it_does() {
+    if !installed("gprof2dot", "REQUIRE_CONSUMERS") {
+        return;
+    }
+    let mut refused = 0;
+    for entry in std::fs::read_dir(fixtures().join("valid")).unwrap() {
+        let path = entry.unwrap().path();
+        let output = Command::new("gprof2dot").args(["-f", "callgrind"]).arg(&path).output().unwrap();
+        let said = run(&["validate", path.to_str().unwrap(), "--format=json"]).with_status(0).json();
+        let findings = said["files"][0]["findings"].as_array().unwrap();
+        let ours = findings.iter().any(|f| f["consumer"] == "gprof2dot");
+        let theirs = !output.stderr.is_empty();
+        assert_eq!(ours, theirs, "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
+        refused += usize::from(theirs);
+    }
+    assert!(refused >= 4, "only {refused} files were refused");
 }
 
 #[test]

@@ -65,6 +65,8 @@ pub enum RemarkKind {
     CostOutsideFunction,
     /// A negative cost, as Xdebug writes for freed memory.
     NegativeCost,
+    /// A line number or cost written as `0x…`.
+    HexadecimalNumber,
     /// A header line between costs.
     HeaderInBody,
     /// `rcalls=`, given up long ago.

@@ -44,7 +44,7 @@ pub fn may_follow_events(line: &[u8]) -> bool {
 /// Reads a header; returns it with the number of lines.
 pub fn parse(text: &[u8], first_line: u64, defects: &mut Vec<Defect>) -> (Header, u64) {
     let mut header = Header::default();
-    let mut scanner = Scanner { text, at: 0 };
+    let mut scanner = Scanner::new(text);
     let mut line = first_line;
     let mut positions_seen = false;
     while scanner.at < text.len() {
@@ -127,7 +127,7 @@ fn integer(text: &str, what: &'static str) -> Result<i64, Reason> {
 
 /// The numbers of `summary:` and `totals:`.
 pub fn totals(value: &[u8], events: usize) -> Result<Vec<i64>, Reason> {
-    let mut scanner = Scanner { text: value, at: 0 };
+    let mut scanner = Scanner::new(value);
     let mut costs = Vec::with_capacity(events);
     loop {
         scanner.spaces();

@@ -8,6 +8,8 @@ use crate::model::{Form, Positions};
 pub struct Scanner<'t> {
     pub text: &'t [u8],
     pub at: usize,
+    /// Whether a number was written as `0x…` since this was last cleared.
+    pub hexadecimal: bool,
 }
 
 #[inline]
@@ -16,6 +18,11 @@ fn is_space(byte: u8) -> bool {
 }
 
 impl<'t> Scanner<'t> {
+    /// At the start of a text.
+    pub fn new(text: &'t [u8]) -> Self {
+        Scanner { text, at: 0, hexadecimal: false }
+    }
+
     /// The byte here; a line feed at the end of the text.
     #[inline]
     pub fn peek(&self) -> u8 {
@@ -85,6 +92,7 @@ impl<'t> Scanner<'t> {
     fn hexadecimal(&mut self, what: &'static str) -> Result<u64, Reason> {
         let mut n = 0u64;
         let start = self.at;
+        self.hexadecimal = true;
         while let Some(digit) = (self.peek() as char).to_digit(16) {
             if n >> 60 != 0 {
                 return Err(Reason::TooLarge(what));
@@ -152,7 +160,7 @@ mod tests {
     use super::*;
 
     fn scan(text: &str) -> Scanner<'_> {
-        Scanner { text: text.as_bytes(), at: 0 }
+        Scanner::new(text.as_bytes())
     }
 
     #[test]

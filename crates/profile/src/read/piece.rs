@@ -99,7 +99,7 @@ struct PieceReader<'t> {
 pub fn read<'t>(text: &'t [u8], columns: Columns, events: usize, first_of_part: bool) -> Piece<'t> {
     let out = Piece { encoder: Encoder::with_capacity(text.len() / 2), ..Piece::default() };
     let mut reader = PieceReader {
-        scanner: Scanner { text, at: 0 },
+        scanner: Scanner::new(text),
         columns,
         events,
         out,
@@ -161,9 +161,11 @@ impl<'t> PieceReader<'t> {
     fn cost_line(&mut self) -> Result<(), Reason> {
         let pending = self.pending.take();
         let jump = std::mem::replace(&mut self.jump, false);
+        self.scanner.hexadecimal = false;
         let mut at = Positions::default();
         if self.columns.instr {
             self.scanner.position("address", &mut at)?;
+            self.scanner.hexadecimal = false;
         }
         if self.columns.line || at.count == 0 {
             self.scanner.position("line number", &mut at)?;
@@ -184,6 +186,9 @@ impl<'t> PieceReader<'t> {
                     }
                 }
             }
+        }
+        if std::mem::take(&mut self.scanner.hexadecimal) {
+            self.remark(RemarkKind::HexadecimalNumber);
         }
         if jump && !self.costs.is_empty() {
             return Err(Reason::JumpWithCost);

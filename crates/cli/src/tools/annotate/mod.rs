@@ -120,7 +120,9 @@ pub fn run(arguments: Arguments) -> Outcome {
         return Err(Failure::Usage("--threshold must be between 0 and 100".to_string()));
     }
     let (profiles, sources) = load(&arguments.files)?;
-    let graph = arguments.selection.graph(&profiles, true, arguments.instructions)?;
+    // A line of a large profile takes more memory than its text, so only where lines are shown.
+    let lines = arguments.format == Format::Json || arguments.auto == YesNo::Yes || !sources.is_empty();
+    let graph = arguments.selection.graph(&profiles, lines, arguments.instructions)?;
     let view = view(&arguments, &graph)?;
     let chosen = functions::choose(&view);
     if arguments.format == Format::Json {
