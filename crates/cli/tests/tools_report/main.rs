@@ -16,7 +16,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn folder() -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("tallygraph-report-{}", std::process::id()));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools-report");
     fs::create_dir_all(&folder).unwrap();
     folder
 }
@@ -62,6 +62,51 @@ fn row(name: &str) -> String {
     )
 }
 
+/// Reads until an expression holds: a page of others is ready when it says so.
+fn wait_for(browser: &Browser, expression: &str) {
+    for _ in 0..300 {
+        if browser.text(expression) == "true" {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("never true: {expression}\n{}", browser.text("document.body.innerText"));
+}
+
+/// speedscope's own page loads the export; its sandwich view lists functions with their costs.
+#[test]
+fn speedscope_shows_the_export() {
+    let modules = std::env::var_os("TALLYGRAPH_NODE_MODULES").map(PathBuf::from);
+    let page = modules.map(|m| m.join("speedscope/dist/release/index.html")).filter(|p| p.is_file());
+    let (Some(page), Some(browser)) = (page, Browser::start()) else {
+        assert!(std::env::var_os("REQUIRE_CONSUMERS").is_none(), "speedscope and chromium are required");
+        eprintln!("skipped: TALLYGRAPH_NODE_MODULES has no speedscope, or chromium is not installed");
+        return;
+    };
+    let folder = folder().join("speedscope");
+    fs::create_dir_all(&folder).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_tallygraph"))
+        .args(["export", "-f", "speedscope"])
+        .arg(fixture("valid/plain.out"))
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let loader = folder.join("profile.js");
+    let base64 = webdriver::encode_base64(&output.stdout);
+    fs::write(&loader, format!("speedscope.loadFileFromBase64('p.speedscope.json', '{base64}')")).unwrap();
+    browser.open(&format!("{}#localProfilePath={}", url(&page), loader.display()));
+    wait_for(&browser, "document.body.innerText.includes('Sandwich')");
+    browser.run("[...document.querySelectorAll('div')].filter(d => d.innerText.trim().endsWith('Sandwich') && d.children.length < 3).pop().click()");
+    wait_for(&browser, "document.body.innerText.includes('squares')");
+    let text = browser.text("document.body.innerText");
+    // Self and total of a leaf, and a function that is all total.
+    assert!(text.contains("97 (17%)"), "{text}");
+    assert!(text.contains("586 (100%)"), "{text}");
+    picture(&browser, "speedscope.png");
+    drop(browser);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn a_person_finds_their_way_through_a_report() {
     let Some(browser) = Browser::start() else {
@@ -69,7 +114,8 @@ fn a_person_finds_their_way_through_a_report() {
         eprintln!("skipped: chromium or chromedriver is not installed");
         return;
     };
-    let folder = folder();
+    let folder = folder().join("pages");
+    fs::create_dir_all(&folder).unwrap();
     one_profile(&browser, &folder);
     two_profiles(&browser, &folder);
     threads_and_events(&browser, &folder);

@@ -187,3 +187,17 @@ fn decode_base64(text: &str) -> Vec<u8> {
     }
     bytes
 }
+
+/// Base64 with padding.
+pub fn encode_base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let n = group.iter().fold(0u32, |n, &b| n << 8 | u32::from(b)) << (8 * (3 - group.len()));
+        for digit in 0..4 {
+            let index = (n >> (18 - 6 * digit) & 63) as usize;
+            text.push(if digit > group.len() { '=' } else { DIGITS[index] as char });
+        }
+    }
+    text
+}
