@@ -6,7 +6,7 @@
 //! from another debug file is ignored and replaced.
 
 use crate::lines::LineTable;
-use crate::sections::map_file;
+use crate::sections::map_whole_file;
 use std::fmt::Write as _;
 use std::fs::{self, Metadata};
 use std::io::Write;
@@ -88,13 +88,17 @@ impl Cache {
         self.directory.join(name)
     }
 
-    /// The stored table of an object, when it was made from `origin`.
-    pub fn load(&self, path: &Path, build_id: &[u8], origin: &Origin) -> Option<LineTable> {
-        let map = map_file(&self.file(path, build_id))?;
-        let stored = map.get(..HEADER)?;
-        if stored != header(origin, map.get(HEADER..)?) {
-            return None;
-        }
+    /// The stored table of an object, when it was made from one of `origins`, which are asked for
+    /// only when there is a table.
+    pub fn load(
+        &self,
+        path: &Path,
+        build_id: &[u8],
+        mut origins: impl Iterator<Item = Origin>,
+    ) -> Option<LineTable> {
+        let map = map_whole_file(&self.file(path, build_id))?;
+        let (stored, table) = (map.get(..HEADER)?, map.get(HEADER..)?);
+        origins.any(|origin| stored == header(&origin, table)).then_some(())?;
         LineTable::from_map(map, HEADER)
     }
 
@@ -160,11 +164,11 @@ mod tests {
     fn a_table_is_found_again_only_for_its_origin() {
         let cache = cache("cache-origin");
         let path = Path::new("/lib/x");
-        assert!(cache.load(path, b"\x01\x02", &ORIGIN).is_none());
+        assert!(cache.load(path, b"\x01\x02", [ORIGIN].into_iter()).is_none());
         cache.store(path, b"\x01\x02", &ORIGIN, &LineTable::empty());
-        assert!(cache.load(path, b"\x01\x02", &ORIGIN).is_some());
-        assert!(cache.load(path, b"\x01\x02", &Origin { size: 9, ..ORIGIN }).is_none());
-        assert!(cache.load(path, b"\x01\x03", &ORIGIN).is_none());
+        assert!(cache.load(path, b"\x01\x02", [ORIGIN].into_iter()).is_some());
+        assert!(cache.load(path, b"\x01\x02", [Origin { size: 9, ..ORIGIN }].into_iter()).is_none());
+        assert!(cache.load(path, b"\x01\x03", [ORIGIN].into_iter()).is_none());
         fs::remove_dir_all(&cache.directory).unwrap();
     }
 
@@ -177,10 +181,10 @@ mod tests {
         let good = fs::read(&file).unwrap();
         for n in 0..good.len() {
             fs::write(&file, &good[..n]).unwrap();
-            assert!(cache.load(path, b"", &ORIGIN).is_none(), "{n} bytes");
+            assert!(cache.load(path, b"", [ORIGIN].into_iter()).is_none(), "{n} bytes");
         }
         cache.store(path, b"", &ORIGIN, &LineTable::empty());
-        assert!(cache.load(path, b"", &ORIGIN).is_some());
+        assert!(cache.load(path, b"", [ORIGIN].into_iter()).is_some());
         fs::remove_dir_all(&cache.directory).unwrap();
     }
 }

@@ -107,7 +107,28 @@ impl LineTable {
 
     /// The position of the code at `svma`.
     pub fn lookup(&self, svma: u64) -> Option<Location> {
+        self.lookup_near(svma, &mut 0)
+    }
+
+    /// The position of the code at `svma`, quickly when it lies at or shortly after the code that was
+    /// asked for before with the same `hint`.
+    pub fn lookup_near(&self, svma: u64, hint: &mut usize) -> Option<Location> {
         let bytes = self.as_bytes();
+        let after = |row: usize| row >= self.rows || self.address(bytes, row) > svma;
+        let row = match *hint {
+            row if row < self.rows && self.address(bytes, row) <= svma => {
+                (row..row + 4).find(|&r| after(r + 1)).or_else(|| self.search(bytes, svma))?
+            }
+            _ => self.search(bytes, svma)?,
+        };
+        *hint = row;
+        let at = HEAD + row * ROW;
+        let file = u32_at(bytes, at + 8);
+        (file != NOTHING).then(|| Location { file, line: u32_at(bytes, at + 12) })
+    }
+
+    /// The last row at or before `svma`.
+    fn search(&self, bytes: &[u8], svma: u64) -> Option<usize> {
         let (mut low, mut high) = (0, self.rows);
         while low < high {
             let middle = low.midpoint(high);
@@ -117,9 +138,7 @@ impl LineTable {
                 high = middle;
             }
         }
-        let row = HEAD + low.checked_sub(1)? * ROW;
-        let file = u32_at(bytes, row + 8);
-        (file != NOTHING).then(|| Location { file, line: u32_at(bytes, row + 12) })
+        low.checked_sub(1)
     }
 
     /// Path of a file, as joined from the compilation directory, the directory and the name.
@@ -361,6 +380,16 @@ mod tests {
         assert_eq!(at(0x24), Some(("a.c", 8)));
         assert_eq!(at(0x2f), Some(("a.c", 8)));
         assert_eq!(at(0x30), None);
+        // From any hint, even a senseless one, the answer is the same.
+        for hint in 0..9 {
+            for svma in 0..0x40 {
+                assert_eq!(
+                    table.lookup_near(svma, &mut hint.clone()),
+                    table.lookup(svma),
+                    "{hint} {svma:#x}"
+                );
+            }
+        }
     }
 
     #[test]

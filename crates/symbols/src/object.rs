@@ -45,6 +45,11 @@ impl ObjectSymbols {
         self.table.lookup(svma)
     }
 
+    /// Source position of the code at `svma`, see [`LineTable::lookup_near`].
+    pub fn lookup_near(&self, svma: u64, hint: &mut usize) -> Option<Location> {
+        self.table.lookup_near(svma, hint)
+    }
+
     /// Path of a source file.
     pub fn file(&self, file: u32) -> &str {
         self.table.file(file)
@@ -61,13 +66,9 @@ fn open(path: &Path, build_id: &[u8], finder: &Finder, cache: Option<&Cache>) ->
     // The object's own table is the first choice. Whether it has one is only known from the file, so
     // a stored table of either origin is asked for before the file is opened.
     if let Some(cache) = cache {
-        if let Some(table) = cache.load(path, build_id, &Origin::of(&own)) {
-            return Some(table);
-        }
-        let separate = finder.debug_file(&Wanted { path, build_id, link: None });
-        if let Some(origin) = separate.and_then(|p| fs::metadata(p).ok())
-            && let Some(table) = cache.load(path, build_id, &Origin::of(&origin))
-        {
+        let separate = || fs::metadata(finder.debug_file(&Wanted { path, build_id, link: None })?).ok();
+        let origins = [own].into_iter().chain(std::iter::from_fn(separate).take(1));
+        if let Some(table) = cache.load(path, build_id, origins.map(|m| Origin::of(&m))) {
             return Some(table);
         }
     }

@@ -1,7 +1,7 @@
 //! Sections of an object file, decompressed, as `gimli` wants them.
 
 use gimli::{EndianSlice, LittleEndian};
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapOptions};
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection};
 use std::borrow::Cow;
@@ -21,6 +21,19 @@ pub fn map_file(path: &Path) -> Option<Mmap> {
     // SAFETY: object files are replaced, not changed in place, while programs run from them; a file
     // that shrinks under us could fault, which debuggers accept too.
     unsafe { Mmap::map(&file) }.ok()
+}
+
+/// Maps a small file with all its pages at once, or a large one as [`map_file`] does.
+pub fn map_whole_file(path: &Path) -> Option<Mmap> {
+    const SMALL: u64 = 8 << 20;
+    let file = File::open(path).ok()?;
+    let size = file.metadata().ok().filter(|m| m.is_file())?.len();
+    let mut options = MmapOptions::new();
+    if size <= SMALL {
+        options.populate();
+    }
+    // SAFETY: as for `map_file`.
+    unsafe { options.map(&file) }.ok()
 }
 
 /// Parses an ELF file of this machine's class; none for anything else.

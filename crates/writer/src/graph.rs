@@ -122,6 +122,9 @@ impl Graph {
             *node = b.node(block.context);
         }
         blocks.sort_unstable_by_key(|(node, x)| (*node, x.object, x.addr));
+        let instructions = blocks.iter().map(|(_, x)| x.lengths.len()).sum();
+        b.selves.reserve_exact(instructions);
+        b.costs.reserve(instructions * events);
         let mut start = 0;
         for nodes in blocks.chunk_by(|a, b| a.0 == b.0) {
             for (_, block) in nodes {

@@ -77,6 +77,8 @@ struct Lines {
     symbols: Option<ObjectSymbols>,
     /// Number of each of the object's files in [`Places::files`].
     files: Vec<u32>,
+    /// Where the last lookup ended.
+    hint: usize,
 }
 
 /// Resolves addresses and functions.
@@ -125,7 +127,7 @@ impl Places {
     fn object_of_path(&mut self, path: &[u8], build_id: &[u8]) -> u32 {
         let n = self.objects.number(path);
         if n as usize == self.lines.len() {
-            self.lines.push(Lines { build_id: build_id.to_vec(), symbols: None, files: Vec::new() });
+            self.lines.push(Lines { build_id: build_id.to_vec(), symbols: None, files: Vec::new(), hint: 0 });
         }
         n
     }
@@ -150,7 +152,7 @@ impl Places {
         let symbols = entry.symbols.get_or_insert_with(|| {
             ObjectSymbols::open(Path::new(OsStr::from_bytes(path)), &entry.build_id, finder, cache.as_ref())
         });
-        let Some(found) = symbols.lookup(svma) else { return NOWHERE };
+        let Some(found) = symbols.lookup_near(svma, &mut entry.hint) else { return NOWHERE };
         let local = found.file as usize;
         if local >= entry.files.len() {
             entry.files.resize(local + 1, NOT_YET);

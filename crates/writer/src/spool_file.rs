@@ -123,6 +123,9 @@ impl SpoolFile {
             return Ok(Log(None));
         }
         let mut options = MmapOptions::new();
+        if used < 8 << 20 {
+            options.populate();
+        }
         // SAFETY: what lies below `records_used` is never written again, and the agent never makes
         // the file shorter.
         let map = unsafe { options.offset(HEADER_SIZE).len(used as usize).map(&self.file) };
