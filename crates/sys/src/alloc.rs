@@ -1,7 +1,7 @@
 //! The agent's heap: power-of-two size classes over its own mappings.
 //!
-//! Chunks of [`CHUNK`] bytes are carved into blocks of one class; freed blocks go to the class's
-//! list. Requests above [`LARGEST`] get a mapping of their own. Nothing is given back before the
+//! Chunks of one MiB are carved into blocks of one class; freed blocks go to the class's
+//! list. Requests above half of that get a mapping of their own. Nothing is given back before the
 //! process ends except those. The engine allocates little and frees less, so simplicity wins.
 
 use crate::lock::Lock;
