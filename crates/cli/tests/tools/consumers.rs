@@ -1,8 +1,7 @@
 //! Exports read by the programs they are for, where those are installed.
 //!
 //! `dot` and `gprof2dot` are looked for on the path, pprof-format in `TALLYGRAPH_NODE_MODULES`,
-//! a `node_modules` folder.
-//! `REQUIRE_CONSUMERS=1` makes a missing one a failure.
+//! a `node_modules` folder, DuckDB in python3. `REQUIRE_CONSUMERS=1` makes a missing one a failure.
 
 use super::{fixtures, installed, out, run, scratch};
 use std::path::PathBuf;
@@ -61,4 +60,32 @@ fn pprof_format_decodes_the_profile() {
     let output = Command::new("node").args(["-e", script]).arg(modules).arg(&path).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(said.trim(), "Ir 586 true", "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// DuckDB adds up the tables, by its Python module.
+#[test]
+fn duckdb_adds_up_the_tables() {
+    let present =
+        Command::new("python3").args(["-c", "import duckdb"]).output().is_ok_and(|o| o.status.success());
+    if !present {
+        assert!(std::env::var_os("REQUIRE_CONSUMERS").is_none(), "duckdb is required");
+        eprintln!("skipped: python3 has no module duckdb");
+        return;
+    }
+    let folder = scratch("duckdb");
+    let formats: &[&str] = if cfg!(feature = "parquet") { &["csv", "parquet"] } else { &["csv"] };
+    for format in formats {
+        let path = folder.join(format!("functions.{format}"));
+        out(&["export", "valid/plain.out", "-f", format, "-o", path.to_str().unwrap()]);
+        let script = "import duckdb, sys; print(duckdb.sql(f\"select sum(self_Ir), count(*), count(cycle), \
+            max(inclusive_Ir) from '{sys.argv[1]}'\").fetchall())";
+        let output = Command::new("python3").args(["-c", script]).arg(&path).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(
+            said.trim(),
+            "[(586, 8, 2, 586)]",
+            "{format}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
 }

@@ -2,6 +2,8 @@
 
 mod dot;
 mod firefox;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod pprof;
 mod speedscope;
 mod table;
@@ -26,7 +28,7 @@ pub struct Arguments {
     output: Option<PathBuf>,
     #[command(flatten)]
     stacks: StackOptions,
-    /// For csv and jsonl: what a row is
+    /// For csv, jsonl and parquet: what a row is
     #[arg(long, value_name = "TABLE", default_value = "functions")]
     table: Table,
     /// For dot: leave out functions below this percentage of the total
@@ -68,6 +70,9 @@ enum Format {
     Csv,
     /// A JSON object per line
     Jsonl,
+    /// Parquet
+    #[cfg(feature = "parquet")]
+    Parquet,
     /// Callgrind's own, rewritten for a consumer
     Callgrind,
 }
@@ -88,6 +93,13 @@ pub fn run(arguments: Arguments) -> Outcome {
     let out = arguments.output.as_deref();
     let bytes = match arguments.format {
         Format::Callgrind => return callgrind(&arguments),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => {
+            let profiles = input::load_all(&arguments.files)?;
+            let lines = arguments.table == Table::Lines;
+            let graph = arguments.stacks.selection.graph(&profiles, lines, false)?;
+            parquet::document(&graph, arguments.table)?
+        }
         Format::Csv | Format::Jsonl | Format::Dot => {
             let profiles = input::load_all(&arguments.files)?;
             let lines = arguments.table == Table::Lines;

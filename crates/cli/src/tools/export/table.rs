@@ -6,12 +6,13 @@ use serde_json::{Map, Value, json};
 use tallygraph_profile::graph::CallGraph;
 
 /// Names of the columns and the rows.
-struct Rows {
-    columns: Vec<String>,
-    rows: Vec<Vec<Value>>,
+pub struct Rows {
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<Value>>,
 }
 
-fn rows(graph: &CallGraph, table: Table) -> Rows {
+/// The rows of a table.
+pub fn rows(graph: &CallGraph, table: Table) -> Rows {
     let costs = |prefix: &str| graph.events.iter().map(|e| format!("{prefix}_{e}")).collect::<Vec<_>>();
     let numbers = |costs: &[i64]| costs.iter().map(|c| json!(c)).collect::<Vec<_>>();
     let strings = |words: &[&str]| words.iter().map(|w| w.to_string()).collect::<Vec<_>>();
