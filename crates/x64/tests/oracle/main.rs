@@ -1,5 +1,0 @@
-//! The decoder against iced-x86, an independent one.
-
-mod binaries;
-mod compare;
-mod facts;
