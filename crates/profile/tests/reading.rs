@@ -163,3 +163,20 @@ fn writing_in_full_keeps_the_costs() {
         assert!(!text.contains("=(1)") && !text.contains("\njump=") && !text.contains("cfni="), "{text}");
     }
 }
+
+#[test]
+fn the_number_of_threads_does_not_matter() {
+    let text =
+        fs::read(fixtures("valid").iter().find(|p| p.ends_with("instr_jumps_cache_branch.out")).unwrap())
+            .unwrap();
+    let whole = read::bytes("fixture", &text).unwrap();
+    for threads in [1, 4] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        // Inside the pool, where waiting for it would be waiting for oneself.
+        let inside = pool.install(|| {
+            read::bytes_with("fixture", &text, Options { piece_bytes: 50, ..Options::default() }).unwrap()
+        });
+        assert!(whole == inside, "{threads} threads");
+        assert_eq!(CallGraph::of(&whole), pool.install(|| CallGraph::of(&inside)));
+    }
+}

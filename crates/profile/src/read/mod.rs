@@ -19,9 +19,12 @@ pub use error::{Defect, ReadError, Reason};
 
 use crate::model::{Header, Profile};
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc;
 
 /// How to read.
 #[derive(Clone, Copy)]
@@ -116,40 +119,69 @@ fn read(
             tasks.push((index, i == 0, range));
         }
     }
-    // A batch at a time, so that the names of pieces waiting to be joined stay few.
-    let batch = 8 * rayon::current_num_threads();
+    let columns: Vec<_> = headers.iter().map(|(h, ..)| (h.columns, h.events.len())).collect();
     let mut headers = headers.into_iter();
-    let mut tasks = tasks.as_slice();
     let mut current = None;
-    let columns: Vec<_> = headers.as_slice().iter().map(|(h, ..)| (h.columns, h.events.len())).collect();
-    while !tasks.is_empty() {
-        let (now, later) = tasks.split_at(batch.min(tasks.len()));
-        let pieces: Vec<piece::Piece> = now
-            .par_iter()
-            .map(|(part, first, range)| {
-                let (columns, events) = columns[*part];
-                let piece = piece::read(&text[range.clone()], columns, events, *first);
-                if let Some(progress) = options.progress {
-                    progress(range.len() as u64);
-                }
-                piece
-            })
-            .collect();
-        for ((part, ..), piece) in now.iter().zip(pieces) {
-            while current != Some(*part) {
-                let (header, lines, defects) = headers.next().expect("a header for each part");
-                joined.begin_part(header, lines, defects);
-                current = Some(current.map_or(0, |n: usize| n + 1));
-            }
-            joined.add(piece);
+    let read_piece = |(part, first, range): &Task| {
+        let (columns, events) = columns[*part];
+        let piece = piece::read(&text[range.clone()], columns, events, *first);
+        if let Some(progress) = options.progress {
+            progress(range.len() as u64);
         }
-        for (.., range) in now {
-            done(range.clone());
+        piece
+    };
+    in_order(&tasks, read_piece, |(part, _, range), piece| {
+        while current != Some(*part) {
+            let (header, lines, defects) = headers.next().expect("a header for each part");
+            joined.begin_part(header, lines, defects);
+            current = Some(current.map_or(0, |n: usize| n + 1));
         }
-        tasks = later;
-    }
+        joined.add(piece);
+        done(range.clone());
+    });
     for (header, lines, defects) in headers {
         joined.begin_part(header, lines, defects);
     }
     joined.finish()
+}
+
+/// A piece to read: its part, whether it is the part's first, and where it is.
+type Task = (usize, bool, std::ops::Range<usize>);
+
+/// Does `work` on all tasks in parallel and hands the results to `take` in the order of the tasks,
+/// while later ones are still worked on.
+fn in_order<R: Send>(tasks: &[Task], work: impl Fn(&Task) -> R + Sync, mut take: impl FnMut(&Task, R)) {
+    // Within a thread of the pool, waiting for the pool could be waiting for oneself.
+    if tasks.len() < 2 || rayon::current_thread_index().is_some() {
+        let results: Vec<R> = tasks.par_iter().map(&work).collect();
+        tasks.iter().zip(results).for_each(|(task, result)| take(task, result));
+        return;
+    }
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    rayon::in_place_scope(|scope| {
+        for _ in 0..rayon::current_num_threads() {
+            let (sender, next, work) = (sender.clone(), &next, &work);
+            scope.spawn(move |_| {
+                // Taken one by one, so that results come nearly in order and few wait.
+                while let Some((i, task)) =
+                    Some(next.fetch_add(1, Relaxed)).and_then(|i| Some((i, tasks.get(i)?)))
+                {
+                    if sender.send((i, work(task))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut waiting = BTreeMap::new();
+        let mut wanted = 0;
+        for (i, result) in receiver {
+            waiting.insert(i, result);
+            while let Some(result) = waiting.remove(&wanted) {
+                take(&tasks[wanted], result);
+                wanted += 1;
+            }
+        }
+    });
 }
