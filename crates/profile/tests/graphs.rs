@@ -73,7 +73,7 @@ fn happen(steps: &[Step]) -> Truth {
         recursion |= !outermost;
         *inclusive.entry(function).or_default() += if outermost { subtree[i] } else { 0 };
         let caller = parent.map(|p| nodes[p].0);
-        let known = callers.entry(function).or_insert_with(Vec::new);
+        let known = callers.entry(function).or_default();
         if !known.contains(&caller) {
             known.push(caller);
         }
