@@ -109,9 +109,4 @@ end borders
 .Lrequest\@: .quad 0, 0, 0, 0, 0, 0
     .popsection
 .endm
-    .set dump, 0x43540000
-    .set zero, 0x43540001
-    .set toggle_collect, 0x43540002
-    .set start, 0x43540004
-    .set stop, 0x43540005
-    .set running_on_valgrind, 0x1001
+    .set request_running_on_valgrind, 0x1001

@@ -6,6 +6,7 @@
 // stale code, and the functions keep their objects apart.
 //
 // Ir: any
+// limit: costs in unloaded objects are lost
 // call calls answer 60
 #define _GNU_SOURCE
 #include "check.h"

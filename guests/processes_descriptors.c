@@ -2,6 +2,7 @@
 // finds what it would find without a profiler.
 //
 // Ir: any
+// limit: the engine's descriptors show in /proc/self/fd
 // uneven: the numbers of descriptors are looked at in a directory
 #define _GNU_SOURCE
 #include "check.h"

@@ -4,6 +4,7 @@
 //
 // flags: -O1
 // Ir: any
+// limit: a fixed mapping at 0x10000000 is refused
 // uneven: the text of maps depends on the kernel
 #define _GNU_SOURCE
 #include "check.h"

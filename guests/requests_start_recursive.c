@@ -5,6 +5,7 @@
 // and nobody calls anew.
 //
 // Ir: any
+// unstressed: flush, each flush walks the whole shadow stack, so the time is quadratic in its depth
 // call begin leaf 1
 // call descend begin 0
 // call main leaf 1

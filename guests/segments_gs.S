@@ -2,6 +2,7 @@
 # lea (which ignores it), string instructions and calls.
 #
 # Ir: any
+# limit: instructions with a gs operand end the program
 # valgrind: no, it does not let a program set gs
 #include "checks.h"
     .text

@@ -2,6 +2,7 @@
 // each; a context that the handler edits: another address, another register, another mask.
 //
 // Ir: any
+// unstressed: flush, inclusive cost of a handler's tail call holds its return
 #define _GNU_SOURCE
 #include "check.h"
 #include <setjmp.h>

@@ -2,6 +2,7 @@
 // ones delivered in order when unblocked; real-time signals queued with their values.
 //
 // Ir: any
+// limit: sigsuspend delivers one of several pending signals before it returns
 // uneven: timers take part
 #define _GNU_SOURCE
 #include "check.h"

@@ -4,6 +4,7 @@
 #   _start: mov, 5 * (test, jz, [nop], dec, jnz): nop when ecx is 5, 3, 1; jmp, nop, exit 3
 #
 # Ir: 29 = 1 + 5 * 4 + 3 + 2 + 3
+# limit: labels without a type are taken for functions
 # self _start 29
 #include "checks.h"
     .text

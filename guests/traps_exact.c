@@ -3,6 +3,7 @@
 // hot, in the middle of a block, and with flags live.
 //
 // Ir: any
+// limit: flags are lost when the first instruction of a block faults
 #define _GNU_SOURCE
 #include "check.h"
 #include <signal.h>

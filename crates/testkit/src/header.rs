@@ -21,11 +21,14 @@
 //! | `absent FUNCTION` | a function that must not be there |
 //! | `uneven: REASON` | counts depend on time or on the order of threads: only behaviour is compared under stress |
 //! | `golden: full`, `golden: calls` | the profile of the guest's own object equals the golden file, or its functions and calls do |
+//! | `limit: WHAT` | tallygraph cannot do this yet: the test says so and fails as soon as it can |
+//! | `unstressed: OPTION, REASON` | the same for one stress option: not run under it, visibly |
 //! | `valgrind: no, REASON` | counts are not compared with Valgrind's |
 //!
 //! In guests without an exact count `call`, `never` and `absent` take a function's recursion levels together.
 //! `_start` stands for what Callgrind shows as `(below main)`.
 
+use crate::tools::STRESS;
 use std::path::Path;
 
 /// How much of a profile a golden file holds.
@@ -88,6 +91,10 @@ pub struct Header {
     pub uneven: Option<String>,
     /// Whether there is a golden file.
     pub golden: Option<Golden>,
+    /// What tallygraph cannot do yet that this guest needs.
+    pub limit: Option<String>,
+    /// Stress options that are left out, with the reason.
+    pub unstressed: Vec<(String, String)>,
     /// Why counts are not compared with Valgrind's, if they are not.
     pub no_valgrind: Option<String>,
 }
@@ -109,6 +116,8 @@ impl Header {
             absent: Vec::new(),
             uneven: None,
             golden: None,
+            limit: None,
+            unstressed: Vec::new(),
             no_valgrind: None,
         };
         let mut has_ir = false;
@@ -150,6 +159,14 @@ impl Header {
                 ["uneven:", _, ..] => header.uneven = Some(words[1..].join(" ")),
                 ["golden:", "full"] => header.golden = Some(Golden::Full),
                 ["golden:", "calls"] => header.golden = Some(Golden::Calls),
+                ["limit:", _, ..] => header.limit = Some(words[1..].join(" ")),
+                ["unstressed:", option, _, ..] => {
+                    let option = option.trim_end_matches(',').to_string();
+                    if !STRESS.contains(&option.as_str()) {
+                        return Err(wrong("no such stress option"));
+                    }
+                    header.unstressed.push((option, words[2..].join(" ")));
+                }
                 ["valgrind:", "no,", _, ..] => header.no_valgrind = Some(words[2..].join(" ")),
                 [word, ..] if is_key(word) => {
                     return Err(wrong("not a line that a guest's comment may have"));

@@ -5,6 +5,7 @@ use crate::run::{Command, Outcome};
 use crate::{skipped_unless_required, target_tmp};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Options that must not change a profile.
 pub const STRESS: &[&str] = &["no-links", "no-traces", "block=1", "cache=393216", "flush", "no-ibl"];
@@ -34,9 +35,10 @@ pub fn tallygraph() -> PathBuf {
     path
 }
 
-/// Valgrind's path, where it is installed.
+/// Valgrind's path, where it is installed. Debian's script around it would add to the environment.
 pub fn valgrind() -> Option<PathBuf> {
-    ["/usr/bin/valgrind", "/usr/local/bin/valgrind"].iter().map(PathBuf::from).find(|p| p.exists())
+    let places = ["/usr/bin/valgrind.bin", "/usr/bin/valgrind", "/usr/local/bin/valgrind"];
+    places.iter().map(PathBuf::from).find(|p| p.exists())
 }
 
 /// Valgrind's path; says that `what` is skipped where it is not installed.
@@ -71,27 +73,41 @@ pub fn under_tallygraph<S: AsRef<OsStr>>(dir: &Path, options: &[S], words: &[imp
     profiled(Command::new(tallygraph(), dir).args(["run", "-q"]), dir, options, words)
 }
 
-/// As [`under_tallygraph`], with variables set.
-pub fn under_tallygraph_with<S: AsRef<OsStr>>(
-    dir: &Path,
-    environment: &[(&str, &str)],
-    options: &[S],
-    words: &[impl AsRef<OsStr>],
-) -> Profiled {
-    let command = environment.iter().fold(Command::new(tallygraph(), dir), |c, (k, v)| c.env(k, v));
-    profiled(command.args(["--tool=callgrind", "-q"]), dir, options, words)
-}
-
 /// Runs `words` under Valgrind's Callgrind, with the profile in `dir`.
 pub fn under_callgrind<S: AsRef<OsStr>>(
     valgrind: &Path,
     dir: &Path,
-    environment: &[(&str, &str)],
     options: &[S],
     words: &[impl AsRef<OsStr>],
 ) -> Profiled {
-    let command = environment.iter().fold(Command::new(valgrind, dir), |c, (k, v)| c.env(k, v));
+    profiled(Command::new(valgrind, dir).args(["--tool=callgrind", "-q"]), dir, options, words)
+}
+
+/// Runs `words` with Callgrind's command line under `profiler`, with exactly these variables, in this
+/// order: where they lie on the guest's stack shows in the counts.
+pub fn in_environment(
+    profiler: &Path,
+    dir: &Path,
+    variables: &[(&str, &str)],
+    options: &[&str],
+    words: &[impl AsRef<OsStr>],
+) -> Profiled {
+    let assignments = variables.iter().map(|(name, value)| format!("{name}={value}"));
+    let command = Command::new("/usr/bin/env", dir).arg("-i").args(assignments).arg(profiler);
     profiled(command.args(["--tool=callgrind", "-q"]), dir, options, words)
+}
+
+/// The variable by which Valgrind preloads its own library into a guest.
+pub fn valgrind_preload(valgrind: &Path) -> &'static str {
+    static VALUE: OnceLock<String> = OnceLock::new();
+    VALUE.get_or_init(|| {
+        let dir = crate::scratch("valgrind-preload");
+        let run = Command::new(valgrind, &dir).args(["--tool=callgrind", "-q"]);
+        let outcome = run.arg("--callgrind-out-file=/dev/null").arg("/usr/bin/env").run();
+        let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
+        let value = text.lines().find_map(|l| l.strip_prefix("LD_PRELOAD="));
+        value.unwrap_or_else(|| panic!("no LD_PRELOAD under Valgrind\n{outcome}")).into()
+    })
 }
 
 fn profiled<S: AsRef<OsStr>>(
