@@ -66,7 +66,8 @@ fn without_stubs(mut profile: Profile) -> Profile {
         let calls: u64 = callers.iter().map(|e| profile.edges[e].count).sum();
         let [callee] = &callees[..] else { continue };
         let own = profile.own[&stub][0];
-        if calls == 0 || own % calls != 0 || own / calls > 2 || profile.edges[callee].count != calls {
+        if calls == 0 || !own.is_multiple_of(calls) || own / calls > 2 || profile.edges[callee].count != calls
+        {
             continue;
         }
         for edge in &callers {
