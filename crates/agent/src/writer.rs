@@ -97,12 +97,40 @@ pub fn final_dump_locked(rt: &mut Access, state: &mut ThreadState) {
         rt.engine.tool.spool.discard_since(&then);
     }
     rt.engine.tool.spool.finish();
+    if rt.config.is(Number::Stats) {
+        print_statistics(rt);
+    }
     let silent = rt.silent || rt.child && rt.config.is(Number::ChildSilentAfterFork);
     if silent || rt.config.get(Number::Tool) == Tool::None as u64 {
         rt.engine.tool.spool.remove();
         return;
     }
     run_writer(rt, &[b"--final"]);
+}
+
+/// What the engine did, for `--stats=yes`.
+fn print_statistics(rt: &Runtime) {
+    let s = rt.engine.stats;
+    log!(
+        "translation: {} fragments of {} instructions, {} of them superblocks",
+        s.fragments,
+        s.insns,
+        s.warmed
+    );
+    log!(
+        "calls: {} thunks; indirect branches: {} stubs, {} of them for one use",
+        s.thunks,
+        s.stubs,
+        s.passing
+    );
+    log!(
+        "exits: {}, of these {} system calls, {} lookups, {} returns out of order",
+        s.exits,
+        s.syscalls,
+        s.lookups,
+        s.returns
+    );
+    log!("code cache: {} bytes, {} flushes", rt.engine.code_bytes(), s.flushes);
 }
 
 /// Writes a part.

@@ -247,6 +247,14 @@ pub fn lookup_check(asm: &mut Asm, key: u32, target: u64, keep: bool, miss: u64)
     asm.jcc(cc::NE, miss);
 }
 
+/// Goes to `out` when the stack pointer has left the newest entry's frame. `r11` is spilled, flags are
+/// free or kept.
+pub fn unwind_check(asm: &mut Asm, out: u64) {
+    asm.load_gs(A, disp!(shadow_top));
+    asm.cmp_load(Gpr::Rsp, A, SP);
+    asm.jcc(cc::A, out);
+}
+
 /// Loads the target of the lookup's exit path and nothing else: only `r11` was spilled.
 pub fn unspill_target(asm: &mut Asm) {
     asm.load_gs(A, A_SLOT);

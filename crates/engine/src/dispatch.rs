@@ -163,7 +163,10 @@ impl<T: Tool> Engine<T> {
                 self.replace_stale(exit.fragment, exit.target, context, link)
             }
             ExitKind::Warm => self.warm_up(exit.fragment, link),
-            ExitKind::Syscall => Next::Syscall { next: exit.target, fragment: exit.fragment },
+            ExitKind::Syscall => {
+                self.stats.syscalls += 1;
+                Next::Syscall { next: exit.target, fragment: exit.fragment }
+            }
             ExitKind::ClientRequest => {
                 Next::Request { next: exit.target, context: self.context_of(exit.fragment) }
             }

@@ -119,7 +119,7 @@ pub struct Engine<T: Tool> {
     pub(crate) chain: Option<crate::translate::Chain>,
     /// Increases with each flush; addresses of generated code are valid within one epoch.
     pub(crate) epoch: u64,
-    /// Statistics for `-v`.
+    /// Statistics for `--stats=yes`.
     pub stats: Stats,
 }
 
@@ -138,6 +138,16 @@ pub struct Stats {
     pub returns: u64,
     /// Flushes of the whole code cache.
     pub flushes: u64,
+    /// Fragments made a second time, as superblocks.
+    pub warmed: u64,
+    /// Stubs made for indirect branches.
+    pub stubs: u64,
+    /// Of these, stubs that serve once.
+    pub passing: u64,
+    /// Code that performs calls from outside fragments.
+    pub thunks: u64,
+    /// System calls.
+    pub syscalls: u64,
 }
 
 impl<T: Tool> Engine<T> {
@@ -250,6 +260,11 @@ impl<T: Tool> Engine<T> {
             (*(field as *const core::sync::atomic::AtomicU32))
                 .store(displacement, core::sync::atomic::Ordering::Release)
         };
+    }
+
+    /// Bytes of generated code and of stubs.
+    pub fn code_bytes(&self) -> u64 {
+        self.cache.used()
     }
 
     /// The fragment whose code holds `pc`.

@@ -392,6 +392,7 @@ impl<T: Tool> Engine<T> {
         assert!(!asm.overflow, "a translation does not fit");
         self.fragments[fragment as usize].end = base + len as u64;
         self.stats.fragments += 1;
+        self.stats.warmed += warm as u64;
         self.stats.insns += insns.len() as u64;
         Ok(fragment)
     }
@@ -786,6 +787,7 @@ impl<T: Tool> Engine<T> {
         let len = asm.len();
         self.cache.commit(len);
         self.thunks.insert(*site, base);
+        self.stats.thunks += 1;
         Some((base, spilled))
     }
 
@@ -831,9 +833,7 @@ impl<T: Tool> Engine<T> {
         let keep_flags = !block::flags_dead_at(&mut self.maps, target, return_to);
         // The stub goes where the last translation ended, so the fragment has to exist first.
         let stay = if is_call { None } else { Some(self.fragment_for(target, context)?) };
-        let permanent = !self.options.no_lookup
-            && !self.options.no_links
-            && (is_call || self.tool.same_function(last_pc, target));
+        let permanent = !self.options.no_lookup && !self.options.no_links;
         let slot = calls::lookup_index(target, key);
         let miss = Self::lookup_head(slot);
         let (buf, base) = self.cache.free();
@@ -849,6 +849,10 @@ impl<T: Tool> Engine<T> {
         calls::lookup_check(&mut asm, key, target, keep_flags, out);
         match stay {
             Some(fragment) => {
+                if !self.tool.same_function(last_pc, target) {
+                    // A jump out of the function may leave frames (`longjmp`): then the engine unwinds.
+                    calls::unwind_check(&mut asm, out);
+                }
                 calls::restore_flags(&mut asm, keep_flags);
                 calls::unspill_target(&mut asm);
                 asm.jmp(self.entry_of(fragment));
@@ -872,6 +876,8 @@ impl<T: Tool> Engine<T> {
         assert!(!asm.overflow, "a stub does not fit");
         let len = asm.len();
         self.cache.commit(len);
+        self.stats.stubs += 1;
+        self.stats.passing += !permanent as u64;
         if permanent {
             Self::set_lookup(slot, entry);
             self.lookup_used = true;

@@ -76,6 +76,8 @@ pub enum Number {
     ShowBelowMain = 31,
     /// 1: log lines begin with the time since start.
     TimeStamp = 32,
+    /// 1: what the engine did is printed at the end.
+    Stats = 33,
     /// Stress: 1: exits are never linked.
     StressNoLinks = 100,
     /// Stress: 1: traces are never built.

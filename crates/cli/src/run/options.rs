@@ -229,7 +229,7 @@ const TABLE: &[(&str, Kind)] = &[
     ("unw-stack-scan-frames", Accepted(Integer)),
     ("resync-filter", Accepted(OneOf(&["no", "yes", "verbose"]))),
     ("read-var-info", Accepted(YesNo)),
-    ("stats", Accepted(YesNo)),
+    ("stats", Flag(Number::Stats)),
     ("px-default", Accepted(Any)),
     ("px-file-backed", Accepted(Any)),
 ];
