@@ -39,6 +39,8 @@ fn build_agent(root: &Path, target_dir: &Path) -> PathBuf {
         .current_dir(root)
         .args(["build", "--release", "--package", "tallygraph-agent", "--bin", "tallygraph-agent"])
         .args(["--features", "bin", "--target", TARGET, "--config", "profile.release.panic=\"abort\""])
+        // Translation is the start-up time of a guest: the assembler's small functions are inlined.
+        .args(["--config", "profile.release.lto=\"fat\"", "--config", "profile.release.codegen-units=1"])
         .arg("--target-dir")
         .arg(target_dir)
         .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\u{1f}"))
