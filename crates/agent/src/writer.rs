@@ -130,7 +130,8 @@ fn print_statistics(rt: &Runtime) {
         s.lookups,
         s.returns
     );
-    log!("code cache: {} bytes, {} flushes", rt.engine.code_bytes(), s.flushes);
+    let (code, stubs) = rt.engine.code_bytes();
+    log!("code cache: {code} bytes of code, {stubs} of exit stubs, {} flushes", s.flushes);
 }
 
 /// Writes a part.

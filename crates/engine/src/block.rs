@@ -61,8 +61,15 @@ fn decode_at(maps: &mut Maps, pc: u64) -> Result<Decoded, NoBlock> {
     let region = maps.exec_region(pc).ok_or(NoBlock::NotExecutable)?;
     let code = readable(region, pc);
     let mut bytes = [0u8; 16];
-    let have = code.len().min(16);
-    bytes[..have].copy_from_slice(&code[..have]);
+    if let Some(whole) = code.first_chunk() {
+        bytes = *whole;
+        return match tallygraph_x64::decode(&bytes[..15]) {
+            Ok(insn) => Ok(Decoded { pc, insn, bytes, taken: false }),
+            Err(_) => Err(NoBlock::Undecodable),
+        };
+    }
+    let have = code.len();
+    bytes[..have].copy_from_slice(code);
     match tallygraph_x64::decode(&bytes[..have.min(15)]) {
         Ok(insn) => Ok(Decoded { pc, insn, bytes, taken: false }),
         Err(DecodeError::Truncated) if have < 15 => {

@@ -87,8 +87,8 @@ impl CodeCache {
         (unsafe { core::slice::from_raw_parts_mut(self.high as *mut u8, STUB_SIZE as usize) }, self.high)
     }
 
-    /// Bytes in use.
-    pub fn used(&self) -> u64 {
-        self.low - CACHE_START + (self.end - self.high)
+    /// Bytes of fragments and thunks, and of exit stubs.
+    pub fn used(&self) -> (u64, u64) {
+        (self.low - CACHE_START, self.end - self.high)
     }
 }

@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::exit::{CallSite, Exit, ExitKind, special};
 use crate::thread::{ThreadState, reg};
 use crate::tool::Tool;
+use alloc::vec::Vec;
 use tallygraph_callgraph::hash::Map;
 use tallygraph_callgraph::shadow_stack::Effects;
 use tallygraph_callgraph::{
@@ -124,6 +125,10 @@ impl<T: Tool> Engine<T> {
         // Everything that refers to code is read before a flush.
         let mut lookup = (id == special::LOOKUP).then(|| (state.ibl_key, *self.exit(state.ibl_key)));
         let mut exit = (id >= special::FIRST).then(|| *self.exit(id));
+        let site = match exit {
+            Some(Exit { kind: ExitKind::CallLevel(site), .. }) => Some(self.sites[site as usize]),
+            _ => None,
+        };
         let stays = matches!(exit, Some(Exit { kind: ExitKind::Syscall | ExitKind::ClientRequest, .. }));
         let full = self.cache.is_full();
         let flush = !stays && self.single_thread && (self.options.flush_always || full);
@@ -138,7 +143,7 @@ impl<T: Tool> Engine<T> {
                 e.fragment = 0;
             }
         }
-        self.resolve(state, id, exit, lookup, !flush)
+        self.resolve(state, id, exit, site, lookup, !flush)
     }
 
     fn resolve(
@@ -146,6 +151,7 @@ impl<T: Tool> Engine<T> {
         state: &mut ThreadState,
         id: u32,
         exit: Option<Exit>,
+        site: Option<CallSite>,
         lookup: Option<(u32, Exit)>,
         link: bool,
     ) -> Next {
@@ -157,12 +163,15 @@ impl<T: Tool> Engine<T> {
         match exit.kind {
             ExitKind::Direct => self.direct(id, exit, link),
             ExitKind::Linked(context) => self.go_to(id, exit.target, context, link),
-            ExitKind::CallLevel(site) => self.call_level(id, site, exit.fragment, link),
+            ExitKind::CallLevel(_) => {
+                let site = site.expect("read with the exit");
+                self.call_level(id, site, exit.fragment, link)
+            }
             ExitKind::Stale => {
                 let context = self.context_of(exit.fragment);
                 self.replace_stale(exit.fragment, exit.target, context, link)
             }
-            ExitKind::Warm => self.warm_up(exit.fragment, link),
+            ExitKind::Warm => self.warm_up(id, exit.fragment, link),
             ExitKind::Syscall => {
                 self.stats.syscalls += 1;
                 Next::Syscall { next: exit.target, fragment: exit.fragment }
@@ -172,7 +181,7 @@ impl<T: Tool> Engine<T> {
             }
             ExitKind::Unsupported => Next::Unsupported { pc: exit.target },
             ExitKind::LazyContinuation => self.on_return(state),
-            ExitKind::IndirectJump | ExitKind::IndirectCall { .. } => unreachable!("keys have no stubs"),
+            ExitKind::IndirectJump | ExitKind::IndirectCall => unreachable!("keys have no stubs"),
         }
     }
 
@@ -334,7 +343,7 @@ impl<T: Tool> Engine<T> {
     }
 
     /// Makes a fragment that has run often again, as a superblock, and lets the old one lead to it.
-    fn warm_up(&mut self, fragment: u32, replace: bool) -> Next {
+    fn warm_up(&mut self, id: u32, fragment: u32, replace: bool) -> Next {
         let old = &self.fragments[fragment as usize];
         let (pc, context, start) = (old.pc, old.context, old.start);
         match self.warm_fragment_for(pc, context) {
@@ -342,6 +351,7 @@ impl<T: Tool> Engine<T> {
                 let entry = self.entry_of(f);
                 if replace {
                     crate::translate::redirect(start, entry);
+                    self.free_exit(id);
                 }
                 Next::Resume(entry)
             }
@@ -395,6 +405,7 @@ impl<T: Tool> Engine<T> {
 
     fn call_level(&mut self, id: u32, site: CallSite, fragment: u32, link: bool) -> Next {
         let mut site = site;
+        let known = site.level > 1 || !site.function.is_none();
         if site.function.is_none() {
             // The target was not mapped when the call was translated.
             site.function = self.function_of(site.to_addr);
@@ -403,8 +414,6 @@ impl<T: Tool> Engine<T> {
         match self.thunk(&site, fragment) {
             Some((plain, spilled)) => {
                 if link && self.exit(id).field != 0 {
-                    let known = site.level > 1
-                        || !matches!(self.exit(id).kind, ExitKind::CallLevel(s) if s.function.is_none());
                     self.link(id, if known { spilled } else { plain });
                 }
                 Next::Resume(plain)
@@ -442,10 +451,7 @@ impl<T: Tool> Engine<T> {
         let Some(to) = self.place_of(pc) else {
             return Next::Fault { pc, why: NoBlock::NotExecutable };
         };
-        let return_to = match exit.kind {
-            ExitKind::IndirectCall { return_to } => Some(return_to),
-            _ => None,
-        };
+        let return_to = exit.return_to();
         if return_to.is_none() && Graph::jump(&place, &to) == Transfer::Stay {
             return self.resume_at(pc, context);
         }
@@ -526,6 +532,8 @@ impl<T: Tool> Engine<T> {
         self.copies.clear();
         self.continuations.clear();
         self.exits.clear();
+        self.sites.clear();
+        self.free_exits.clear();
         self.pc_map.clear();
         let origin = origin.filter(|&f| (f as usize) < self.fragments.len());
         let origin = origin.map(|f| self.fragments.swap_remove(f as usize));

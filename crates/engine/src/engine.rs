@@ -104,6 +104,10 @@ pub struct Engine<T: Tool> {
     pub(crate) fragments: Vec<Fragment>,
     pub(crate) by_key: Map<(u64, CtxId), u32>,
     pub(crate) exits: Vec<Exit>,
+    /// Call sites of exits that try the next recursion level.
+    pub(crate) sites: Vec<CallSite>,
+    /// Exits whose stubs nothing leads to any more, to be used again.
+    pub(crate) free_exits: Vec<u32>,
     pub(crate) continuations: Map<u64, EntryInfo>,
     pub(crate) pc_map: Vec<PcEntry>,
     pub(crate) thunks: Map<CallSite, u64>,
@@ -168,6 +172,8 @@ impl<T: Tool> Engine<T> {
             fragments: Vec::with_capacity(1 << 22),
             by_key: Map::default(),
             exits: Vec::with_capacity(1 << 23),
+            sites: Vec::new(),
+            free_exits: Vec::new(),
             continuations: Map::default(),
             pc_map: Vec::with_capacity(1 << 25),
             thunks: Map::default(),
@@ -214,10 +220,16 @@ impl<T: Tool> Engine<T> {
         target: u64,
         spilled: bool,
     ) -> (u32, u64) {
-        let id = special::FIRST + self.exits.len() as u32;
         let block = self.fragments.get(fragment as usize).map_or(BlockId::NONE, |f| f.block);
-        self.exits.push(Exit { kind, fragment, block, target, field: 0 });
+        if !spilled && let Some(id) = self.free_exits.pop() {
+            // The stub names the exit's number, so it is right as it is.
+            let exit = self.exit(id);
+            *exit = Exit { kind, fragment, block, target, field: 0, stub: exit.stub };
+            return (id, exit.stub as u64);
+        }
+        let id = special::FIRST + self.exits.len() as u32;
         let (buf, at) = self.cache.stub();
+        self.exits.push(Exit { kind, fragment, block, target, field: 0, stub: at as u32 });
         let mut asm = Asm::new(buf, at);
         asm.store_gs32_imm(disp!(exit_id), id);
         let leave = if spilled { crate::switch::exit_spilled } else { crate::switch::exit_plain };
@@ -227,11 +239,21 @@ impl<T: Tool> Engine<T> {
     }
 
     /// An exit number without a stub: the key of an indirect branch.
-    pub(crate) fn new_key(&mut self, kind: ExitKind, fragment: u32) -> u32 {
+    pub(crate) fn new_key(&mut self, kind: ExitKind, fragment: u32, return_to: u64) -> u32 {
         let id = special::FIRST + self.exits.len() as u32;
         let block = self.fragments.get(fragment as usize).map_or(BlockId::NONE, |f| f.block);
-        self.exits.push(Exit { kind, fragment, block, target: 0, field: 0 });
+        self.exits.push(Exit { kind, fragment, block, target: return_to, field: 0, stub: 0 });
         id
+    }
+
+    /// Nothing leads to an exit's stub any more: both are used again. Not while several threads run: one
+    /// may be about to execute the stub.
+    pub(crate) fn free_exit(&mut self, id: u32) {
+        if self.single_thread {
+            let exit = self.exit(id);
+            exit.field = 0;
+            self.free_exits.push(id);
+        }
     }
 
     pub(crate) fn exit(&mut self, id: u32) -> &mut Exit {
@@ -242,14 +264,14 @@ impl<T: Tool> Engine<T> {
     pub(crate) fn jump_exit(&mut self, asm: &mut Asm, kind: ExitKind, fragment: u32, target: u64) -> u32 {
         let (id, stub) = self.new_exit(kind, fragment, target, false);
         let field = asm.jmp(stub);
-        self.exit(id).field = asm.pc() - 4;
+        self.exit(id).field = (asm.pc() - 4) as u32;
         debug_assert_eq!(field + 4, asm.len());
         id
     }
 
-    /// Points the branch of an exit to `code`.
+    /// Points the branch of an exit to `code`. The exit must not be used afterwards.
     pub(crate) fn link(&mut self, id: u32, code: u64) {
-        let field = self.exit(id).field;
+        let field = self.exit(id).field as u64;
         if field == 0 || self.options.no_links {
             return;
         }
@@ -260,10 +282,11 @@ impl<T: Tool> Engine<T> {
             (*(field as *const core::sync::atomic::AtomicU32))
                 .store(displacement, core::sync::atomic::Ordering::Release)
         };
+        self.free_exit(id);
     }
 
-    /// Bytes of generated code and of stubs.
-    pub fn code_bytes(&self) -> u64 {
+    /// Bytes of fragments and thunks, and of exit stubs.
+    pub fn code_bytes(&self) -> (u64, u64) {
         self.cache.used()
     }
 

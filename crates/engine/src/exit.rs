@@ -43,15 +43,12 @@ pub enum ExitKind {
     Direct,
     /// Goes to `target` in this context; the call graph has been told already.
     Linked(CtxId),
-    /// The callee is active: the next recursion level has to be tried.
-    CallLevel(CallSite),
+    /// The callee is active: the next recursion level has to be tried. Index of the call site.
+    CallLevel(u32),
     /// An indirect jump.
     IndirectJump,
-    /// An indirect call with its return address.
-    IndirectCall {
-        /// Guest address after the call.
-        return_to: u64,
-    },
+    /// An indirect call; the exit's `target` is the address after it.
+    IndirectCall,
     /// The fragment's guest code has changed.
     Stale,
     /// The fragment has run often: it is made again, with care.
@@ -78,5 +75,14 @@ pub struct Exit {
     /// Guest address it goes to, where that is known.
     pub target: u64,
     /// Code cache address of the branch displacement that leads here; 0 when it can't be linked.
-    pub field: u64,
+    pub field: u32,
+    /// Code cache address of the stub, 0 for none.
+    pub stub: u32,
+}
+
+impl Exit {
+    /// The address after an indirect call.
+    pub fn return_to(&self) -> Option<u64> {
+        matches!(self.kind, ExitKind::IndirectCall).then_some(self.target)
+    }
 }

@@ -149,7 +149,7 @@ impl<T: Tool> Engine<T> {
             let before = self.fragments.len();
             self.cache.commit_exact(chain.keep);
             if self.translate_into(chain.pc, chain.context, warm, &mut insns).is_ok() {
-                self.exit(chain.exit).field = 0;
+                self.free_exit(chain.exit);
             } else {
                 debug_assert_eq!(before, self.fragments.len());
                 // Nothing was made: the jump is still there.
@@ -549,7 +549,7 @@ impl<T: Tool> Engine<T> {
             Kind::Jcc => {
                 let (id, stub) = self.new_exit(ExitKind::Direct, e.fragment, insn.target(last.pc), false);
                 asm.jcc(insn.cc(), stub);
-                self.exit(id).field = asm.pc() - 4;
+                self.exit(id).field = (asm.pc() - 4) as u32;
                 self.jump_exit(asm, ExitKind::Direct, e.fragment, next);
             }
             Kind::Loop => {
@@ -643,7 +643,8 @@ impl<T: Tool> Engine<T> {
                 return_to: Some(return_to),
                 keep_flags: true,
             };
-            self.jump_exit(asm, ExitKind::CallLevel(site), e.fragment, target);
+            let kind = self.call_level_kind(site);
+            self.jump_exit(asm, kind, e.fragment, target);
             return None;
         };
         let function = self.function_of(target);
@@ -674,6 +675,11 @@ impl<T: Tool> Engine<T> {
     ) {
         let continuation = self.emit_call_start(asm, site, to, fragment, total_loaded);
         self.emit_continuation(asm, &continuation);
+    }
+
+    fn call_level_kind(&mut self, site: CallSite) -> ExitKind {
+        self.sites.push(site);
+        ExitKind::CallLevel(self.sites.len() as u32 - 1)
     }
 
     fn emit_call_start(
@@ -707,12 +713,12 @@ impl<T: Tool> Engine<T> {
             asm.patch32(field, (asm.len() - field - 4) as i32);
             calls::restore_flags(asm, site.keep_flags);
             calls::unspill(asm);
-            let (id, stub) =
-                self.new_exit(ExitKind::CallLevel(site.next_level()), fragment, site.to_addr, false);
+            let kind = self.call_level_kind(site.next_level());
+            let (id, stub) = self.new_exit(kind, fragment, site.to_addr, false);
             asm.jmp(stub);
             // Linking replaces the branch itself: the next level's thunk takes registers spilled.
             let base = asm.pc() - asm.len() as u64;
-            self.exit(id).field = base + field as u64;
+            self.exit(id).field = base as u32 + field as u32;
         }
         Continuation { site: *site, variant, edge, fragment, field: fields.continuation }
     }
@@ -799,8 +805,8 @@ impl<T: Tool> Engine<T> {
             self.late_counts(asm, e);
             calls::unspill(asm);
         }
-        let kind = if is_call { ExitKind::IndirectCall { return_to } } else { ExitKind::IndirectJump };
-        let key = self.new_key(kind, e.fragment);
+        let kind = if is_call { ExitKind::IndirectCall } else { ExitKind::IndirectJump };
+        let key = self.new_key(kind, e.fragment, return_to);
         asm.store_gs(gpr_disp(11), Gpr::R11);
         let at = asm.len();
         if emit::load_branch_target(asm, last).is_err() {
@@ -825,10 +831,7 @@ impl<T: Tool> Engine<T> {
         let from = &self.fragments[exit.fragment as usize];
         let (context, block, from_place, last_pc) = (from.context, from.block, from.place, from.last_pc);
         let to = self.place_of(target).ok_or(NoBlock::NotExecutable)?;
-        let return_to = match exit.kind {
-            ExitKind::IndirectCall { return_to } => Some(return_to),
-            _ => None,
-        };
+        let return_to = exit.return_to();
         let is_call = return_to.is_some() || Graph::jump(&from_place, &to) == Transfer::Call;
         let keep_flags = !block::flags_dead_at(&mut self.maps, target, return_to);
         // The stub goes where the last translation ended, so the fragment has to exist first.
