@@ -24,8 +24,19 @@ pub fn settle_all(rt: &mut Access, state: &mut ThreadState) {
     }
 }
 
-/// Switches instrumentation and collection; costs are kept while both are on.
-pub fn set(rt: &mut Access, state: &mut ThreadState, instrument: Option<bool>, collect: Option<bool>) {
+/// Switches instrumentation and collection; costs are kept while both are on. The guest goes on at `next`.
+///
+/// With one thread, generated code does not count while instrumentation is off.
+pub fn set(
+    rt: &mut Access,
+    state: &mut ThreadState,
+    next: u64,
+    instrument: Option<bool>,
+    collect: Option<bool>,
+) {
+    if instrument == Some(true) {
+        rt.engine.turn_on(state, next);
+    }
     let before = rt.instrumenting && rt.collecting;
     rt.instrumenting = instrument.unwrap_or(rt.instrumenting);
     rt.collecting = collect.unwrap_or(rt.collecting);
@@ -33,6 +44,10 @@ pub fn set(rt: &mut Access, state: &mut ThreadState, instrument: Option<bool>, c
     if before != after {
         settle_all(rt, state);
         if after { resume(rt) } else { pause(rt) }
+    }
+    if instrument == Some(false) && rt.engine.single_thread {
+        settle_all(rt, state);
+        rt.engine.turn_off(state);
     }
 }
 

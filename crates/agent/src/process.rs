@@ -110,6 +110,10 @@ pub unsafe fn start(stack: *mut u64) -> ! {
         if !rt.instrumenting || !rt.collecting {
             collect::start_paused(&mut rt);
         }
+        if !rt.instrumenting {
+            rt.engine.turn_off(state);
+        }
+        rt.engine.set_root(state, guest.entry);
         let context = signals::root_context(&mut rt, guest.entry);
         rt.engine.resume_at(guest.entry, context)
     };

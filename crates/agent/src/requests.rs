@@ -31,8 +31,9 @@ mod number {
     pub const ADD_DESC: u64 = CALLGRIND + 7;
 }
 
-/// Answers the request at the block that `rax` points to; the result goes to `rdx`.
-pub fn answer(state: &mut ThreadState) {
+/// Answers the request at the block that `rax` points to; the result goes to `rdx`. The guest
+/// goes on at `next`.
+pub fn answer(state: &mut ThreadState, next: u64) {
     let mut words = [0u8; 48];
     if read_guest(own_pid(), state.regs.gpr[reg::RAX], &mut words) != 48 {
         return;
@@ -72,15 +73,15 @@ pub fn answer(state: &mut ThreadState) {
         }
         number::TOGGLE => {
             let on = !rt.collecting;
-            collect::set(&mut rt, state, None, Some(on));
+            collect::set(&mut rt, state, next, None, Some(on));
             0
         }
         number::START => {
-            collect::set(&mut rt, state, Some(true), None);
+            collect::set(&mut rt, state, next, Some(true), None);
             0
         }
         number::STOP => {
-            collect::set(&mut rt, state, Some(false), None);
+            collect::set(&mut rt, state, next, Some(false), None);
             0
         }
         number::ADD_OBJ_SKIP => {

@@ -93,8 +93,10 @@ pub fn follow(state: &mut ThreadState, mut next: Next) -> u64 {
             Next::Resume(at) => return at,
             Next::Syscall { next, fragment } => syscalls::perform(state, next, fragment),
             Next::Request { next, context } => {
-                requests::answer(state);
-                access().engine.resume_at(next, context)
+                requests::answer(state, next);
+                let mut rt = access();
+                let context = rt.engine.context_now(state, context);
+                rt.engine.resume_at(next, context)
             }
             // Executing there natively raises what the hardware would.
             Next::Fault { pc, why: _ } => return pc,

@@ -673,8 +673,9 @@ pub fn sigreturn(state: &mut ThreadState) -> ! {
         Some(i) => {
             let frame = t.frames[i];
             t.frames.truncate(i);
+            let context = rt.engine.interrupted_context(state, frame.depth, frame.context);
             rt.engine.pop_to(state, frame.depth);
-            frame.context
+            context
         }
         None => root_context(&mut rt, uc.rip),
     };

@@ -36,7 +36,9 @@ pub fn perform(state: &mut ThreadState, next: u64, fragment: u32) -> Next {
             // The instruction leaves the next address in rcx and the flags in r11.
             state.regs.gpr[reg::RCX] = next;
             state.regs.gpr[reg::R11] = state.regs.rflags;
-            access().engine.resume_at(next, context)
+            let mut rt = access();
+            let context = rt.engine.context_now(state, context);
+            rt.engine.resume_at(next, context)
         }
         Outcome::NotPerformed => {
             let mut rt = access();

@@ -157,6 +157,11 @@ pub fn clone(state: &mut ThreadState, number: u64, a: [u64; 6], next: u64, conte
     }
     let own_process = request.flags & CLONE_THREAD == 0;
     let mut rt = access();
+    // Threads can't be moved between code that counts and code that does not while they run.
+    if request.flags & CLONE_VFORK == 0 {
+        rt.engine.turn_on(state, next);
+    }
+    let context = rt.engine.context_now(state, context);
     let counters = if own_process { Counters::Private } else { Counters::Arena };
     let child = match create(&mut rt, counters) {
         Ok(child) => child,
@@ -278,7 +283,12 @@ unsafe extern "C" fn child_start(state: *mut ThreadState) -> ! {
     let pc = state.regs.rip;
     let next = {
         let mut rt = access();
-        let context = if context.is_none() { signals::root_context(&mut rt, pc) } else { context };
+        let context = if context.is_none() {
+            rt.engine.set_root(state, pc);
+            signals::root_context(&mut rt, pc)
+        } else {
+            context
+        };
         rt.engine.resume_at(pc, context)
     };
     let at = follow(state, next);

@@ -166,6 +166,18 @@ impl Graph {
         self.intern(context, sink)
     }
 
+    /// The context of code that is not watched: it has no function and no costs.
+    pub fn unwatched(&mut self, sink: &mut impl Sink) -> CtxId {
+        let context = Context {
+            function: FnId::NONE,
+            level: 0,
+            caller: CtxId::NONE,
+            site: BlockId::NONE,
+            skipped: false,
+        };
+        self.intern(context, sink)
+    }
+
     /// What a jump or fall-through between two places means.
     ///
     /// It counts as a call when it reaches the first instruction of a function, another kind of

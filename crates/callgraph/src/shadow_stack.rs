@@ -52,6 +52,8 @@ pub struct EntryInfo {
     pub active_before: u32,
     /// Context that goes on when the entry is popped.
     pub caller: CtxId,
+    /// Context of the callee.
+    pub to: CtxId,
 }
 
 /// What the machine must do when entries are popped: counters and active counts live outside.
@@ -195,6 +197,7 @@ mod tests {
                 active: FnId(edge),
                 active_before: 0,
                 caller: CtxId(caller),
+                to: CtxId::NONE,
             };
             self.info.insert(id, info);
             self.active.insert(edge, 1);

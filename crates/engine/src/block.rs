@@ -57,7 +57,7 @@ pub enum NoBlock {
     Undecodable,
 }
 
-fn decode_at(maps: &mut Maps, pc: u64) -> Result<Decoded, NoBlock> {
+pub(crate) fn decode_at(maps: &mut Maps, pc: u64) -> Result<Decoded, NoBlock> {
     let region = maps.exec_region(pc).ok_or(NoBlock::NotExecutable)?;
     let code = readable(region, pc);
     let mut bytes = [0u8; 16];

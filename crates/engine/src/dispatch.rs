@@ -5,7 +5,6 @@ use crate::engine::Engine;
 use crate::exit::{CallSite, Exit, ExitKind, special};
 use crate::thread::{ThreadState, reg};
 use crate::tool::Tool;
-use alloc::vec::Vec;
 use tallygraph_callgraph::hash::Map;
 use tallygraph_callgraph::shadow_stack::Effects;
 use tallygraph_callgraph::{
@@ -62,6 +61,7 @@ pub const BOTTOM: EntryInfo = EntryInfo {
     active: FnId::NONE,
     active_before: 0,
     caller: CtxId::NONE,
+    to: CtxId::NONE,
 };
 
 impl Effects for ThreadEffects<'_> {
@@ -283,10 +283,10 @@ impl<T: Tool> Engine<T> {
     /// Corrects counters for a block of which only the first `executed` instructions ran, `pc` being
     /// the code cache address where it stopped.
     pub fn count_partial(&mut self, state: &mut ThreadState, fragment: u32, executed: usize, pc: u64) {
-        if !self.tool.counts() {
+        let f = &self.fragments[fragment as usize];
+        if !self.tool.counts() || f.context == self.off_context {
             return;
         }
-        let f = &self.fragments[fragment as usize];
         let (counter, insns) = (f.counter, f.insns as usize);
         let counted = pc - f.start >= f.counted_end as u64 && (f.counted_end != 0 || f.counted_at != 0);
         let total_counted = counted && f.total_early;
@@ -383,7 +383,8 @@ impl<T: Tool> Engine<T> {
         if Graph::jump(&place, &to) == Transfer::Stay {
             return self.go_to(id, pc, context, link);
         }
-        let site = self.jump_site(context, block, pc);
+        let from_pc = self.exit_pc(&exit);
+        let site = self.jump_site(context, block, from_pc, pc);
         match self.thunk(&site, exit.fragment) {
             Some((plain, _)) => {
                 if link {
@@ -396,17 +397,16 @@ impl<T: Tool> Engine<T> {
     }
 
     /// A jump that counts as a call.
-    fn jump_site(&mut self, caller: CtxId, site: BlockId, to_addr: u64) -> CallSite {
-        let function = self.function_of(to_addr);
-        let (level, _) = self.graph.first_level(caller, function);
+    fn jump_site(&mut self, caller: CtxId, site: BlockId, pc: u64, to_addr: u64) -> CallSite {
+        let (function, level) = self.callee(caller, to_addr);
         let keep_flags = !flags_dead_at(&mut self.maps, to_addr, None);
-        CallSite { caller, site, function, to_addr, level, return_to: None, keep_flags }
+        CallSite { caller, site, function, to_addr, level, return_to: None, keep_flags, pc }
     }
 
     fn call_level(&mut self, id: u32, site: CallSite, fragment: u32, link: bool) -> Next {
         let mut site = site;
         let known = site.level > 1 || !site.function.is_none();
-        if site.function.is_none() {
+        if site.function.is_none() && !self.off {
             // The target was not mapped when the call was translated.
             site.function = self.function_of(site.to_addr);
             site.level = self.graph.first_level(site.caller, site.function).0;
@@ -425,12 +425,13 @@ impl<T: Tool> Engine<T> {
     fn indirect(&mut self, state: &mut ThreadState, key: u32, exit: Exit, link: bool) -> Next {
         let pc = state.ibl_target;
         let from = &self.fragments[exit.fragment as usize];
-        let context = from.context;
+        let (context, last_pc) = (from.context, from.last_pc);
         if matches!(exit.kind, ExitKind::IndirectJump) {
             if let Some(context) = self.unwind(state) {
                 return self.resume_at(pc, context);
             }
             let function = self.graph.context(context).function;
+            let function = if self.off { self.function_of(last_pc) } else { function };
             if self.tool.pops_on_jump(function) && !self.graph.context(context).skipped {
                 return self.leave_resolver(state, pc, exit.fragment);
             }
@@ -447,7 +448,7 @@ impl<T: Tool> Engine<T> {
 
     fn indirect_unlinked(&mut self, exit: Exit, pc: u64) -> Next {
         let from = &self.fragments[exit.fragment as usize];
-        let (context, block, place) = (from.context, exit.block, from.place);
+        let (context, block, place, last_pc) = (from.context, exit.block, from.place, from.last_pc);
         let Some(to) = self.place_of(pc) else {
             return Next::Fault { pc, why: NoBlock::NotExecutable };
         };
@@ -455,7 +456,7 @@ impl<T: Tool> Engine<T> {
         if return_to.is_none() && Graph::jump(&place, &to) == Transfer::Stay {
             return self.resume_at(pc, context);
         }
-        let site = CallSite { return_to, ..self.jump_site(context, block, pc) };
+        let site = CallSite { return_to, ..self.jump_site(context, block, last_pc, pc) };
         match self.thunk(&site, exit.fragment) {
             Some((plain, _)) => Next::Resume(plain),
             None => Next::Fault { pc, why: NoBlock::NotExecutable },
@@ -465,12 +466,15 @@ impl<T: Tool> Engine<T> {
     /// The dynamic linker's resolver jumps to the function it found: it returns, and its caller
     /// calls that function.
     fn leave_resolver(&mut self, state: &mut ThreadState, pc: u64, fragment: u32) -> Next {
+        // SAFETY: the newest entry is mapped and the thread's own.
+        let top = unsafe { *(state.shadow_top as *const Entry) };
+        let from_pc = self.off_sites.get(&top.continuation).map_or(0, |s| s.pc);
         let info = self.with_stack(state, |stack, fx| if stack.depth() > 1 { stack.pop(fx) } else { None });
         let (caller, site) = match info {
             Some(info) => (info.caller, self.graph.edge(info.edge).from),
             None => (CtxId::NONE, BlockId::NONE),
         };
-        let site = self.jump_site(caller, site, pc);
+        let site = self.jump_site(caller, site, from_pc, pc);
         match self.thunk(&site, fragment) {
             Some((plain, _)) => Next::Resume(plain),
             None => Next::Fault { pc, why: NoBlock::NotExecutable },
@@ -498,12 +502,13 @@ impl<T: Tool> Engine<T> {
                 self.resume_at(target, context)
             }
             ReturnOutcome::Jump => {
-                let Some(&context) = self.block_contexts.get(block.0 as usize) else {
+                let known = self.block_contexts.get(block.0 as usize).copied();
+                let Some(context) = known.or(self.off.then_some(self.off_context)) else {
                     let function = self.function_of(target);
                     let context = self.graph.root(function, &mut self.tool);
                     return self.resume_at(target, context);
                 };
-                let site = self.jump_site(context, block, target);
+                let site = self.jump_site(context, block, 0, target);
                 match self.thunk(&site, 0) {
                     Some((plain, _)) => Next::Resume(plain),
                     None => Next::Fault { pc: target, why: NoBlock::NotExecutable },
@@ -542,10 +547,13 @@ impl<T: Tool> Engine<T> {
             self.fragments.push(crate::engine::Fragment { start: 0, end: 0, dead: true, ..f });
         }
         self.clear_lookup();
+        let off_sites = core::mem::take(&mut self.off_sites);
         let mut moved: Map<u64, u64> = Map::default();
         for (&old, &info) in &needed {
-            let (_, stub) = self.new_exit(ExitKind::LazyContinuation, 0, 0, true);
-            self.continuations.insert(stub, info);
+            let stub = self.lazy_continuation(info);
+            if let Some(&site) = off_sites.get(&old) {
+                self.off_sites.insert(stub, site);
+            }
             moved.insert(old, stub);
         }
         for state in threads.iter_mut() {
@@ -558,7 +566,7 @@ impl<T: Tool> Engine<T> {
     }
 }
 
-fn shadow_entries(state: &ThreadState) -> &'static mut [Entry] {
+pub(crate) fn shadow_entries(state: &ThreadState) -> &'static mut [Entry] {
     let n = (state.shadow_top - state.shadow_base) / size_of::<Entry>() as u64 + 1;
     // SAFETY: mapped and owned by a thread that is in the engine.
     unsafe { core::slice::from_raw_parts_mut(state.shadow_base as *mut Entry, n as usize) }

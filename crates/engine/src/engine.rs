@@ -15,6 +15,7 @@ use crate::code_cache::CodeCache;
 use crate::exit::{CallSite, Exit, ExitKind, special};
 use crate::layout::{HEAT, HEAT_SLOTS, IBL_SLOTS, IBL_TABLE};
 use crate::maps::Maps;
+use crate::off::OffSite;
 use crate::thread::disp;
 use crate::tool::Tool;
 use alloc::vec::Vec;
@@ -120,6 +121,14 @@ pub struct Engine<T: Tool> {
     pub(crate) copies: Map<u32, Vec<u8>>,
     /// The lookup table holds stubs, or is fresh.
     pub(crate) lookup_used: bool,
+    /// Nothing is counted; see [`crate::off`].
+    pub(crate) off: bool,
+    /// The context of fragments made while off.
+    pub(crate) off_context: CtxId,
+    /// What made the entries of a continuation while off.
+    pub(crate) off_sites: Map<u64, OffSite>,
+    /// Blocks that stand for calls which were replayed.
+    pub(crate) site_blocks: Map<(CtxId, u64), BlockId>,
     pub(crate) chain: Option<crate::translate::Chain>,
     /// Increases with each flush; addresses of generated code are valid within one epoch.
     pub(crate) epoch: u64,
@@ -182,11 +191,16 @@ impl<T: Tool> Engine<T> {
             by_page: Map::default(),
             copies: Map::default(),
             lookup_used: true,
+            off: false,
+            off_context: CtxId::NONE,
+            off_sites: Map::default(),
+            site_blocks: Map::default(),
             chain: None,
             epoch: 0,
             stats: Stats::default(),
         };
         engine.clear_lookup();
+        engine.off_context = engine.graph.unwatched(&mut engine.tool);
         Ok(engine)
     }
 

@@ -33,6 +33,8 @@ pub struct CallSite {
     pub return_to: Option<u64>,
     /// Flags may be live at the callee's first instruction.
     pub keep_flags: bool,
+    /// Guest address of the calling instruction.
+    pub pc: u64,
 }
 
 /// What an exit means.

@@ -27,6 +27,7 @@ pub mod engine;
 pub mod exit;
 pub mod layout;
 pub mod maps;
+pub mod off;
 pub mod switch;
 pub mod thread;
 pub mod tool;

@@ -7,6 +7,7 @@ use crate::engine::{Engine, Fragment, PcEntry};
 use crate::exit::{CallSite, ExitKind};
 use crate::layout::{HEAT, HEAT_SLOTS, TOTAL, counter_disp};
 use crate::maps::Maps;
+use crate::off::OffSite;
 use crate::thread::gpr_disp;
 use crate::tool::{BlockIds, NewBlock, Tool};
 use alloc::vec::Vec;
@@ -97,6 +98,7 @@ struct SideExit {
 impl<T: Tool> Engine<T> {
     /// The fragment for `pc` in `context`, made if there is none.
     pub(crate) fn fragment_for(&mut self, pc: u64, context: CtxId) -> Result<u32, NoBlock> {
+        let context = if self.off { self.off_context } else { context };
         match self.by_key.get(&(pc, context)) {
             Some(&f) => Ok(f),
             None => self.translate(pc, context, false),
@@ -128,6 +130,15 @@ impl<T: Tool> Engine<T> {
             Some(region) => self.tool.function(pc, region),
             None => FnId::NONE,
         }
+    }
+
+    /// The function that a transfer to `to` enters, and the recursion level to try first.
+    pub(crate) fn callee(&mut self, caller: CtxId, to: u64) -> (FnId, u32) {
+        if self.off {
+            return (FnId::NONE, 1);
+        }
+        let function = self.function_of(to);
+        (function, self.graph.first_level(caller, function).0)
     }
 
     fn translate(&mut self, pc: u64, context: CtxId, warm: bool) -> Result<u32, NoBlock> {
@@ -290,7 +301,7 @@ impl<T: Tool> Engine<T> {
         true
     }
 
-    fn note_block(&mut self, block: BlockId, context: CtxId) {
+    pub(crate) fn note_block(&mut self, block: BlockId, context: CtxId) {
         let at = block.0 as usize;
         if self.block_contexts.len() <= at {
             self.block_contexts.resize(at + 1, CtxId::NONE);
@@ -326,11 +337,15 @@ impl<T: Tool> Engine<T> {
             (0..insns.len() as u16).filter(|&i| is_repeated(&insns[i as usize])).collect();
         let last = insns[insns.len() - 1];
         let conditional = end == End::Transfer && last.insn.kind == Kind::Jcc;
-        let ids = self.tool.block(&NewBlock { context, place, insns, repeated: &repeated, conditional });
+        let ids = if self.off {
+            Self::no_ids()
+        } else {
+            self.tool.block(&NewBlock { context, place, insns, repeated: &repeated, conditional })
+        };
         let block = ids.block;
         self.note_block(block, context);
         let counter = ids.counter;
-        let counting = self.tool.counts();
+        let counting = self.counting();
         let (buf, base) = self.cache.free();
         let mut asm = Asm::new(buf, base);
         let first_map = self.pc_map.len() as u32;
@@ -488,9 +503,18 @@ impl<T: Tool> Engine<T> {
         // Further executions of repeated instructions are counted with the whole superblock.
         let context = e.context;
         let place = self.fragments[e.fragment as usize].place;
-        let ids =
-            self.tool.block(&NewBlock { context, place, insns: path, repeated: &[], conditional: true });
-        self.note_block(ids.block, context);
+        let ids = if self.off {
+            // The exit tells where the branch is.
+            BlockIds {
+                block: BlockId((d.pc.wrapping_sub(e.insns[0].pc) as u32).wrapping_add(1)),
+                ..Self::no_ids()
+            }
+        } else {
+            let new = NewBlock { context, place, insns: path, repeated: &[], conditional: true };
+            let ids = self.tool.block(&new);
+            self.note_block(ids.block, context);
+            ids
+        };
         // The likely way goes on in the superblock.
         let (cc, target) =
             if d.taken { (d.insn.cc() ^ 1, d.next()) } else { (d.insn.cc(), d.insn.target(d.pc)) };
@@ -628,6 +652,7 @@ impl<T: Tool> Engine<T> {
         target: u64,
         return_to: u64,
     ) -> Option<Continuation> {
+        let pc = e.insns[e.insns.len() - 1].pc;
         calls::push_return_address(asm, return_to);
         calls::spill(asm);
         self.late_counts(asm, e);
@@ -642,13 +667,13 @@ impl<T: Tool> Engine<T> {
                 level: 1,
                 return_to: Some(return_to),
                 keep_flags: true,
+                pc,
             };
             let kind = self.call_level_kind(site);
             self.jump_exit(asm, kind, e.fragment, target);
             return None;
         };
-        let function = self.function_of(target);
-        let (level, _) = self.graph.first_level(e.context, function);
+        let (function, level) = self.callee(e.context, target);
         let keep_flags = !block::flags_dead_at(&mut self.maps, target, Some(return_to));
         let site = CallSite {
             caller: e.context,
@@ -658,6 +683,7 @@ impl<T: Tool> Engine<T> {
             level,
             return_to: Some(return_to),
             keep_flags,
+            pc,
         };
         calls::keep_flags(asm, keep_flags);
         Some(self.emit_call_start(asm, &site, &to, e.fragment, e.total_late))
@@ -690,16 +716,20 @@ impl<T: Tool> Engine<T> {
         fragment: u32,
         total_loaded: bool,
     ) -> Continuation {
-        let counting = self.tool.counts();
-        let mut variant = self.graph.call(
-            site.caller,
-            site.site,
-            site.function,
-            to,
-            site.to_addr,
-            site.level,
-            &mut self.tool,
-        );
+        let counting = self.counting();
+        let mut variant = if self.off {
+            CallVariant { to: self.off_context, edge: EdgeId::NONE, active: FnId::NONE, active_before: 0 }
+        } else {
+            self.graph.call(
+                site.caller,
+                site.site,
+                site.function,
+                to,
+                site.to_addr,
+                site.level,
+                &mut self.tool,
+            )
+        };
         if variant.active.0 >= crate::layout::MAX_FUNCTIONS {
             variant.active = FnId::NONE;
         }
@@ -727,8 +757,8 @@ impl<T: Tool> Engine<T> {
     /// to the return point, and that jump's exit.
     fn emit_continuation(&mut self, asm: &mut Asm, c: &Continuation) -> (usize, u32) {
         let Continuation { site, variant, edge, fragment, field } = c;
-        let counting = self.tool.counts();
-        let at = asm.pc();
+        let counting = self.counting();
+        let mut at = asm.pc();
         asm.patch32(*field, at as i32);
         let info = EntryInfo {
             kind: match site.return_to {
@@ -739,6 +769,7 @@ impl<T: Tool> Engine<T> {
             active: variant.active,
             active_before: variant.active_before,
             caller: site.caller,
+            to: variant.to,
         };
         self.continuations.insert(at, info);
         match site.return_to {
@@ -751,8 +782,9 @@ impl<T: Tool> Engine<T> {
                     calls::restore_flags(asm, keep);
                     asm.jmp(mismatch);
                     self.continuations.remove(&at);
-                    self.continuations.insert(asm.pc(), info);
-                    asm.patch32(*field, asm.pc() as i32);
+                    at = asm.pc();
+                    self.continuations.insert(at, info);
+                    asm.patch32(*field, at as i32);
                     calls::call_continuation(asm, variant, edge.as_ref(), return_to, keep, counting, out);
                 } else {
                     calls::call_continuation(
@@ -766,12 +798,20 @@ impl<T: Tool> Engine<T> {
                     );
                 }
                 let len = asm.len();
+                self.note_off_site(at, site);
                 (len, self.jump_exit(asm, ExitKind::Linked(site.caller), *fragment, return_to))
             }
             None => {
                 calls::jump_continuation(asm, variant, edge.as_ref(), counting);
+                self.note_off_site(at, site);
                 (asm.len(), 0)
             }
+        }
+    }
+
+    fn note_off_site(&mut self, continuation: u64, site: &CallSite) {
+        if self.off {
+            self.off_sites.insert(continuation, OffSite { pc: site.pc, to_addr: site.to_addr });
         }
     }
 
@@ -862,8 +902,7 @@ impl<T: Tool> Engine<T> {
             }
             None => {
                 calls::spill_second(&mut asm);
-                let function = self.function_of(target);
-                let (level, _) = self.graph.first_level(context, function);
+                let (function, level) = self.callee(context, target);
                 let site = CallSite {
                     caller: context,
                     site: block,
@@ -872,6 +911,7 @@ impl<T: Tool> Engine<T> {
                     level,
                     return_to,
                     keep_flags,
+                    pc: last_pc,
                 };
                 self.emit_call(&mut asm, &site, &to, exit.fragment, false);
             }
