@@ -92,7 +92,7 @@ fn reset(state: *mut ThreadState) {
     state.shadow_top = state.shadow_base;
     // SAFETY: the shadow stack is mapped.
     let bottom = unsafe { &mut *(state.shadow_base as *mut Entry) };
-    *bottom = Entry { sp: u64::MAX, total: 0, continuation: switch::exit_return as *const () as u64 };
+    *bottom = Entry { sp: u64::MAX, total: 0, continuation: switch::bottom(false) };
     let t = thread(state);
     t.alt = (0, 2, 0);
     t.vfork_child = false;
@@ -371,7 +371,7 @@ fn become_child(rt: &mut Access, state: &mut ThreadState) {
     let n = (state.shadow_top - state.shadow_base) / size_of::<Entry>() as u64 + 1;
     // SAFETY: the thread's own shadow stack.
     let entries = unsafe { core::slice::from_raw_parts_mut(state.shadow_base as *mut Entry, n as usize) };
-    for entry in entries.iter_mut().filter(|e| e.continuation != switch::exit_return as *const () as u64) {
+    for entry in entries.iter_mut().filter(|e| !switch::is_bottom(e.continuation)) {
         entry.total = 0;
     }
 }

@@ -187,6 +187,17 @@ fn is_request(maps: &mut Maps, pc: u64) -> bool {
     code.len() >= 19 && code[..16] == REQUEST_PREAMBLE && code[16..19] == REQUEST
 }
 
+/// True when all arithmetic flags are dead behind a block.
+pub fn flags_dead_after(maps: &mut Maps, insns: &[Decoded], end: End) -> bool {
+    let Some(last) = insns.last() else { return false };
+    match (end, last.insn.kind) {
+        (End::FallThrough, _) => flags_dead_at(maps, last.next(), None),
+        (End::Transfer, Kind::Jmp) => flags_dead_at(maps, last.insn.target(last.pc), None),
+        (End::Transfer, Kind::Call) => flags_dead_at(maps, last.insn.target(last.pc), Some(last.next())),
+        _ => false,
+    }
+}
+
 /// True when every arithmetic flag is overwritten at `pc` before anything reads it, as far as
 /// straight-line code and direct transfers tell. A return is followed to `return_to`, the address
 /// that the call in question pushed.
@@ -224,10 +235,11 @@ pub fn flags_dead_at(maps: &mut Maps, pc: u64, mut return_to: Option<u64>) -> bo
     false
 }
 
-/// For each instruction, whether all arithmetic flags are dead before it.
-pub fn flags_dead(insns: &[Decoded]) -> impl Fn(usize) -> bool {
+/// For each instruction, whether all arithmetic flags are dead before it; `after` says whether they are dead
+/// behind the last one.
+pub fn flags_dead(insns: &[Decoded], after: bool) -> impl Fn(usize) -> bool {
     let mut dead = [false; MAX_INSNS + 8];
-    let mut live = Flags::ALL_ARITH;
+    let mut live = if after { Flags::default() } else { Flags::ALL_ARITH };
     for (i, d) in insns.iter().enumerate().rev() {
         live = live.without(d.insn.flags_written).union(d.insn.flags_read.arith());
         dead[i] = live.is_empty();

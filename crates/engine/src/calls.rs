@@ -210,6 +210,53 @@ pub fn return_through(asm: &mut Asm, insns: i32, late_counter: Option<i32>, bloc
     asm.jmp_mem(A, CONTINUATION);
 }
 
+/// Spills `r11`.
+pub fn spill_first(asm: &mut Asm) {
+    asm.store_gs(A_SLOT, A);
+}
+
+/// Pushes an entry that is not counted and loads `r11`, which is spilled; flags are left alone. Gives the
+/// offset of the imm32 of the continuation's address.
+pub fn push_uncounted(asm: &mut Asm) -> usize {
+    asm.load_gs(A, disp!(shadow_top));
+    asm.lea(A, A, ENTRY);
+    asm.store(A, SP, Gpr::Rsp);
+    asm.store_imm32(A, CONTINUATION, 0);
+    let continuation = asm.len() - 4;
+    asm.store_gs(disp!(shadow_top), A);
+    asm.load_gs(A, A_SLOT);
+    continuation
+}
+
+/// A return that is not counted: goes through the newest continuation with `r11` spilled.
+pub fn return_uncounted(asm: &mut Asm) {
+    asm.store_gs(A_SLOT, A);
+    asm.load_gs(A, disp!(shadow_top));
+    asm.jmp_mem(A, CONTINUATION);
+}
+
+/// [`call_continuation`] for a return that is not counted.
+pub fn uncounted_continuation(asm: &mut Asm, return_to: u64, keep: bool, mismatch: u64) {
+    keep_flags(asm, keep);
+    asm.cmp_load(Gpr::Rsp, A, SP);
+    asm.jcc(cc::NE, mismatch);
+    let imm = return_to as i32;
+    if imm as i64 as u64 == return_to {
+        asm.cmp_top_imm32(imm);
+    } else {
+        // No register is free for the address: it is compared in halves.
+        asm.cmp_top32(0, return_to as u32);
+        asm.jcc(cc::NE, mismatch);
+        asm.cmp_top32(4, (return_to >> 32) as u32);
+    }
+    asm.jcc(cc::NE, mismatch);
+    asm.lea(A, A, -ENTRY);
+    asm.store_gs(disp!(shadow_top), A);
+    asm.lea_rsp(8);
+    restore_flags(asm, keep);
+    asm.load_gs(A, A_SLOT);
+}
+
 /// The hash of an indirect branch: 16 bits of target and exit number.
 pub fn lookup_mix(key: u32) -> i32 {
     (key.wrapping_mul(0x9e37) & 0xffff) as i32
@@ -253,6 +300,21 @@ pub fn unwind_check(asm: &mut Asm, out: u64) {
     asm.load_gs(A, disp!(shadow_top));
     asm.cmp_load(Gpr::Rsp, A, SP);
     asm.jcc(cc::A, out);
+}
+
+/// Compares the target in `r11` with `target`; flags are free. Gives the offset of the rel32 of the branch
+/// taken when it is another one.
+pub fn compare_target(asm: &mut Asm, target: u64) -> usize {
+    let imm = target as i32;
+    if imm as i64 as u64 == target {
+        asm.cmp_imm32(A, imm);
+    } else {
+        asm.store_gs(B_SLOT, B);
+        asm.mov_imm64(B, target);
+        asm.cmp(A, B);
+        asm.load_gs(B, B_SLOT);
+    }
+    asm.jcc(cc::NE, asm.pc())
 }
 
 /// Loads the target of the lookup's exit path and nothing else: only `r11` was spilled.

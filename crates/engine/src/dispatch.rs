@@ -230,7 +230,7 @@ impl<T: Tool> Engine<T> {
 
     /// Puts a marker below a signal handler: returns stop there. `context` is the interrupted one.
     pub fn push_marker(&mut self, state: &mut ThreadState, sp: u64, context: CtxId) {
-        let continuation = crate::switch::exit_return as *const () as u64;
+        let continuation = crate::switch::bottom(self.off);
         self.with_stack(state, |stack, _| {
             stack.push(Entry { sp, total: context.0 as u64, continuation });
         });
@@ -538,6 +538,7 @@ impl<T: Tool> Engine<T> {
         self.continuations.clear();
         self.exits.clear();
         self.sites.clear();
+        self.targets.clear();
         self.free_exits.clear();
         self.pc_map.clear();
         let origin = origin.filter(|&f| (f as usize) < self.fragments.len());

@@ -129,6 +129,8 @@ pub struct Engine<T: Tool> {
     pub(crate) off_sites: Map<u64, OffSite>,
     /// Blocks that stand for calls which were replayed.
     pub(crate) site_blocks: Map<(CtxId, u64), BlockId>,
+    /// Targets of indirect branches, by address of the branch and context: the first, and how many.
+    pub(crate) targets: Map<(u64, CtxId), (u64, u32)>,
     pub(crate) chain: Option<crate::translate::Chain>,
     /// Increases with each flush; addresses of generated code are valid within one epoch.
     pub(crate) epoch: u64,
@@ -191,6 +193,7 @@ impl<T: Tool> Engine<T> {
             by_page: Map::default(),
             copies: Map::default(),
             lookup_used: true,
+            targets: Map::default(),
             off: false,
             off_context: CtxId::NONE,
             off_sites: Map::default(),
@@ -246,7 +249,11 @@ impl<T: Tool> Engine<T> {
         self.exits.push(Exit { kind, fragment, block, target, field: 0, stub: at as u32 });
         let mut asm = Asm::new(buf, at);
         asm.store_gs32_imm(disp!(exit_id), id);
-        let leave = if spilled { crate::switch::exit_spilled } else { crate::switch::exit_plain };
+        let leave = match (spilled, self.off) {
+            (false, _) => crate::switch::exit_plain,
+            (true, false) => crate::switch::exit_spilled,
+            (true, true) => crate::switch::exit_spilled_off,
+        };
         asm.jmp(leave as *const () as u64);
         debug_assert!(!asm.overflow);
         (id, at)

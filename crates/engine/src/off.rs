@@ -84,7 +84,10 @@ impl<T: Tool> Engine<T> {
         self.off = true;
         let mut stubs: Map<u64, u64> = Map::default();
         for entry in crate::dispatch::shadow_entries(state) {
-            let Some(&info) = self.continuations.get(&entry.continuation) else { continue };
+            let Some(&info) = self.continuations.get(&entry.continuation) else {
+                entry.continuation = crate::switch::bottom(true);
+                continue;
+            };
             let stub = match stubs.get(&entry.continuation) {
                 Some(&stub) => stub,
                 None => {
@@ -111,6 +114,7 @@ impl<T: Tool> Engine<T> {
         let mut stubs: Map<(u64, CtxId, u32), (u64, CtxId)> = Map::default();
         for entry in crate::dispatch::shadow_entries(state) {
             let Some(&info) = self.continuations.get(&entry.continuation) else {
+                entry.continuation = crate::switch::bottom(false);
                 if entry.sp == u64::MAX {
                     // The bottom.
                     if entry.total != 0 {

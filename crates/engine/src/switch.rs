@@ -45,6 +45,46 @@ pub unsafe extern "C" fn exit_return() {
     )
 }
 
+/// [`exit_return`] for code that does not count: only `r11` is spilled there.
+///
+/// # Safety
+///
+/// Jumped to from generated code only; not a function.
+#[unsafe(naked)]
+pub unsafe extern "C" fn exit_return_off() {
+    naked_asm!(
+        "mov gs:[{r10}], r10",
+        "jmp {exit_return}",
+        r10 = const gpr_disp(10),
+        exit_return = sym exit_return,
+    )
+}
+
+/// [`exit_spilled`] for returns of code that does not count: only `r11` is spilled there.
+///
+/// # Safety
+///
+/// Jumped to from generated code only; not a function.
+#[unsafe(naked)]
+pub unsafe extern "C" fn exit_spilled_off() {
+    naked_asm!(
+        "mov gs:[{r10}], r10",
+        "jmp {spilled}",
+        r10 = const gpr_disp(10),
+        spilled = sym exit_spilled,
+    )
+}
+
+/// The continuation of a stack's bottom and of markers.
+pub fn bottom(off: bool) -> u64 {
+    if off { exit_return_off as *const () as u64 } else { exit_return as *const () as u64 }
+}
+
+/// True for the continuation of a stack's bottom and of markers.
+pub fn is_bottom(continuation: u64) -> bool {
+    continuation == bottom(false) || continuation == bottom(true)
+}
+
 /// Leaves the code cache because an indirect branch was not found in the lookup table.
 ///
 /// # Safety

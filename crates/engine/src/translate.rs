@@ -43,6 +43,8 @@ struct Emission<'a> {
     /// The total is not yet updated when the end is reached.
     total_late: bool,
     insns: &'a [Decoded],
+    /// Arithmetic flags are dead behind the last instruction.
+    dead_after: bool,
     /// Conditional branches inside the superblock.
     side_exits: Vec<SideExit>,
 }
@@ -346,6 +348,7 @@ impl<T: Tool> Engine<T> {
         self.note_block(block, context);
         let counter = ids.counter;
         let counting = self.counting();
+        let dead_after = block::flags_dead_after(&mut self.maps, insns, end);
         let (buf, base) = self.cache.free();
         let mut asm = Asm::new(buf, base);
         let first_map = self.pc_map.len() as u32;
@@ -357,6 +360,7 @@ impl<T: Tool> Engine<T> {
             late: counting,
             total_late: counting,
             insns,
+            dead_after,
             side_exits: Vec::new(),
         };
         self.fragments.push(Fragment {
@@ -415,7 +419,7 @@ impl<T: Tool> Engine<T> {
     /// Copies the instructions up to the one that ends the block, and counts the block at the first
     /// place where flags are dead.
     fn emit_body(&mut self, asm: &mut Asm, e: &mut Emission, end: End) {
-        let dead = block::flags_dead(e.insns);
+        let dead = block::flags_dead(e.insns, e.dead_after);
         let n = e.insns.len();
         let last = &e.insns[n - 1].insn;
         // Calls, returns and indirect branches update the total on their own.
@@ -428,14 +432,9 @@ impl<T: Tool> Engine<T> {
         let position = (last_part..n).find(|&i| dead(i));
         let must_count_early = !own_total && position.is_none();
         let warm = self.fragments[e.fragment as usize].warm;
-        if !warm
-            && asm.is_empty()
-            && dead(0)
-            && end != End::Request
-            && !self.options.no_traces
-            && !self.options.no_links
+        if !warm && asm.is_empty() && end != End::Request && !self.options.no_traces && !self.options.no_links
         {
-            self.emit_countdown(asm, e.fragment);
+            self.emit_countdown(asm, e.fragment, !dead(0));
         }
         let mut next_repeated = 0;
         for i in 0..n {
@@ -484,16 +483,25 @@ impl<T: Tool> Engine<T> {
 
     /// Emits the countdown to the second translation, at the very start of a fragment: its first
     /// instruction is long enough to be replaced by a jump in one aligned store.
-    fn emit_countdown(&mut self, asm: &mut Asm, fragment: u32) {
+    fn emit_countdown(&mut self, asm: &mut Asm, fragment: u32, keep_flags: bool) {
         if fragment as u64 >= HEAT_SLOTS || !asm.is_empty() || !asm.pc().is_multiple_of(8) {
             return;
         }
         let at = HEAT + fragment as u64 * 4;
         // SAFETY: the table is mapped for the engine's life.
         unsafe { (*(at as *const AtomicU32)).store(WARM_AFTER, Ordering::Relaxed) };
-        asm.dec_abs32(at as i32);
         let (_, stub) = self.new_exit(ExitKind::Warm, fragment, 0, false);
-        asm.jcc(cc::S, stub);
+        calls::keep_flags(asm, keep_flags);
+        asm.dec_abs32(at as i32);
+        if keep_flags {
+            let goes_on = asm.jcc8(cc::NS);
+            calls::restore_flags(asm, true);
+            asm.jmp(stub);
+            asm.bind8(goes_on);
+            calls::restore_flags(asm, true);
+        } else {
+            asm.jcc(cc::S, stub);
+        }
     }
 
     /// Emits a conditional branch inside a superblock. What it leads to counts the path up to it.
@@ -590,7 +598,7 @@ impl<T: Tool> Engine<T> {
                 self.jump_exit(asm, ExitKind::Direct, e.fragment, insn.target(last.pc));
             }
             Kind::Call => return self.emit_direct_call(asm, e, insn.target(last.pc), next),
-            Kind::CallInd | Kind::JmpInd => self.emit_indirect(asm, e, &last),
+            Kind::CallInd | Kind::JmpInd => return self.emit_indirect(asm, e, &last),
             Kind::Ret => {
                 let pop = insn.imm as u16 as u32;
                 let late = e.late.then(|| counter_disp(e.ids.counter));
@@ -612,7 +620,11 @@ impl<T: Tool> Engine<T> {
                     asm.store_gs32_imm(crate::thread::disp!(last_block), block);
                     asm.jmp(crate::switch::exit_return as *const () as u64);
                 } else {
-                    calls::return_through(asm, e.insns.len() as i32, late, block, e.counting);
+                    if self.off {
+                        calls::return_uncounted(asm);
+                    } else {
+                        calls::return_through(asm, e.insns.len() as i32, late, block, e.counting);
+                    }
                 }
             }
             Kind::Syscall => self.leave(asm, ExitKind::Syscall, e.fragment, next),
@@ -654,6 +666,20 @@ impl<T: Tool> Engine<T> {
     ) -> Option<Continuation> {
         let pc = e.insns[e.insns.len() - 1].pc;
         calls::push_return_address(asm, return_to);
+        if self.off && self.place_of(target).is_some() {
+            let site = CallSite {
+                caller: e.context,
+                site: BlockId::NONE,
+                function: FnId::NONE,
+                to_addr: target,
+                level: 1,
+                return_to: Some(return_to),
+                keep_flags: false,
+                pc,
+            };
+            calls::spill_first(asm);
+            return Some(self.emit_uncounted_call(asm, &site, e.fragment));
+        }
         calls::spill(asm);
         self.late_counts(asm, e);
         let Some(to) = self.place_of(target) else {
@@ -674,7 +700,7 @@ impl<T: Tool> Engine<T> {
             return None;
         };
         let (function, level) = self.callee(e.context, target);
-        let keep_flags = !block::flags_dead_at(&mut self.maps, target, Some(return_to));
+        let keep_flags = !e.dead_after;
         let site = CallSite {
             caller: e.context,
             site: e.ids.block,
@@ -775,7 +801,7 @@ impl<T: Tool> Engine<T> {
         match site.return_to {
             Some(return_to) => {
                 let keep = !block::flags_dead_at(&mut self.maps, return_to, None);
-                let mismatch = crate::switch::exit_return as *const () as u64;
+                let mismatch = crate::switch::bottom(self.off);
                 if keep {
                     // The way out comes first, so that what follows the continuation is the return point.
                     let out = asm.pc();
@@ -785,17 +811,9 @@ impl<T: Tool> Engine<T> {
                     at = asm.pc();
                     self.continuations.insert(at, info);
                     asm.patch32(*field, at as i32);
-                    calls::call_continuation(asm, variant, edge.as_ref(), return_to, keep, counting, out);
+                    self.emit_call_continuation(asm, c, return_to, keep, out);
                 } else {
-                    calls::call_continuation(
-                        asm,
-                        variant,
-                        edge.as_ref(),
-                        return_to,
-                        keep,
-                        counting,
-                        mismatch,
-                    );
+                    self.emit_call_continuation(asm, c, return_to, keep, mismatch);
                 }
                 let len = asm.len();
                 self.note_off_site(at, site);
@@ -807,6 +825,32 @@ impl<T: Tool> Engine<T> {
                 (asm.len(), 0)
             }
         }
+    }
+
+    fn emit_call_continuation(
+        &mut self,
+        asm: &mut Asm,
+        c: &Continuation,
+        return_to: u64,
+        keep: bool,
+        mismatch: u64,
+    ) {
+        if self.off {
+            calls::uncounted_continuation(asm, return_to, keep, mismatch);
+        } else {
+            let counting = self.counting();
+            calls::call_continuation(asm, &c.variant, c.edge.as_ref(), return_to, keep, counting, mismatch);
+        }
+    }
+
+    /// Emits a call that is not counted, up to the jump to the callee. `r11` is spilled, the return address
+    /// pushed; flags are left alone.
+    fn emit_uncounted_call(&mut self, asm: &mut Asm, site: &CallSite, fragment: u32) -> Continuation {
+        let field = calls::push_uncounted(asm);
+        self.jump_exit(asm, ExitKind::Linked(self.off_context), fragment, site.to_addr);
+        let variant =
+            CallVariant { to: self.off_context, edge: EdgeId::NONE, active: FnId::NONE, active_before: 0 };
+        Continuation { site: *site, variant, edge: None, fragment, field }
     }
 
     fn note_off_site(&mut self, continuation: u64, site: &CallSite) {
@@ -837,7 +881,7 @@ impl<T: Tool> Engine<T> {
         Some((base, spilled))
     }
 
-    fn emit_indirect(&mut self, asm: &mut Asm, e: &mut Emission, last: &Decoded) {
+    fn emit_indirect(&mut self, asm: &mut Asm, e: &mut Emission, last: &Decoded) -> Option<Continuation> {
         let return_to = last.next();
         let is_call = last.insn.kind == Kind::CallInd;
         if e.late || e.total_late {
@@ -851,7 +895,7 @@ impl<T: Tool> Engine<T> {
         let at = asm.len();
         if emit::load_branch_target(asm, last).is_err() {
             self.jump_exit(asm, ExitKind::Unsupported, e.fragment, last.pc);
-            return;
+            return None;
         }
         // The load may fault with r11 spilled; it holds the guest's value until then.
         if let Some(p) = self.pc_map.last_mut() {
@@ -861,7 +905,65 @@ impl<T: Tool> Engine<T> {
         if is_call {
             calls::push_return_address(asm, return_to);
         }
+        let usual = self.emit_usual_target(asm, e, last, is_call.then_some(return_to));
         calls::lookup(asm, key);
+        let continuation = usual?;
+        if continuation.site.return_to.is_some() {
+            return Some(continuation);
+        }
+        self.emit_continuation(asm, &continuation);
+        None
+    }
+
+    /// In code that runs often, emits the comparison of an indirect branch's target with the only one it has
+    /// had so far, and the way there. `r11` is spilled and holds the target.
+    fn emit_usual_target(
+        &mut self,
+        asm: &mut Asm,
+        e: &Emission,
+        last: &Decoded,
+        return_to: Option<u64>,
+    ) -> Option<Continuation> {
+        let options = &self.options;
+        let from = &self.fragments[e.fragment as usize];
+        if !from.warm || options.no_traces || options.no_links || options.no_lookup {
+            return None;
+        }
+        let from_place = from.place;
+        let &(target, 1) = self.targets.get(&(last.pc, e.context))? else { return None };
+        let to = self.place_of(target)?;
+        let is_call = return_to.is_some() || Graph::jump(&from_place, &to) == Transfer::Call;
+        if !block::flags_dead_at(&mut self.maps, target, return_to)
+            || !is_call && !self.tool.same_function(last.pc, target)
+        {
+            return None;
+        }
+        let other = calls::compare_target(asm, target);
+        let mut continuation = None;
+        if !is_call {
+            calls::unspill_target(asm);
+            self.jump_exit(asm, ExitKind::Linked(e.context), e.fragment, target);
+        } else {
+            let (function, level) = self.callee(e.context, target);
+            let site = CallSite {
+                caller: e.context,
+                site: e.ids.block,
+                function,
+                to_addr: target,
+                level,
+                return_to,
+                keep_flags: false,
+                pc: last.pc,
+            };
+            continuation = Some(if self.off && return_to.is_some() {
+                self.emit_uncounted_call(asm, &site, e.fragment)
+            } else {
+                calls::spill_second(asm);
+                self.emit_call_start(asm, &site, &to, e.fragment, false)
+            });
+        }
+        asm.patch32(other, (asm.len() - other - 4) as i32);
+        continuation
     }
 
     /// Makes the stub for an indirect branch to `target`, puts it before the others of its slot, and
@@ -900,6 +1002,21 @@ impl<T: Tool> Engine<T> {
                 calls::unspill_target(&mut asm);
                 asm.jmp(self.entry_of(fragment));
             }
+            None if self.off && is_call && return_to.is_some() => {
+                calls::restore_flags(&mut asm, keep_flags);
+                let site = CallSite {
+                    caller: context,
+                    site: block,
+                    function: FnId::NONE,
+                    to_addr: target,
+                    level: 1,
+                    return_to,
+                    keep_flags: false,
+                    pc: last_pc,
+                };
+                let continuation = self.emit_uncounted_call(&mut asm, &site, exit.fragment);
+                self.emit_continuation(&mut asm, &continuation);
+            }
             None => {
                 calls::spill_second(&mut asm);
                 let (function, level) = self.callee(context, target);
@@ -920,6 +1037,7 @@ impl<T: Tool> Engine<T> {
         let len = asm.len();
         self.cache.commit(len);
         self.stats.stubs += 1;
+        self.targets.entry((last_pc, context)).or_insert((target, 0)).1 += 1;
         self.stats.passing += !permanent as u64;
         if permanent {
             Self::set_lookup(slot, entry);

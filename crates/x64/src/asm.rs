@@ -44,6 +44,8 @@ pub mod cc {
     pub const A: u8 = 7;
     /// Sign.
     pub const S: u8 = 8;
+    /// Not sign.
+    pub const NS: u8 = 9;
 }
 
 /// The assembler.
@@ -322,6 +324,22 @@ impl<'b> Asm<'b> {
     pub fn cmp_top_imm32(&mut self, imm: i32) {
         self.bytes(&[0x48, 0x81, 0x3c, 0x24]);
         self.imm32(imm);
+    }
+    /// `cmp r64, imm32` (sign-extended)
+    pub fn cmp_imm32(&mut self, r: Gpr, imm: i32) {
+        let r = r as u8;
+        self.bytes(&[0x48 | r >> 3, 0x81, 0xf8 | r & 7]);
+        self.imm32(imm);
+    }
+    /// `cmp a, b`
+    pub fn cmp(&mut self, a: Gpr, b: Gpr) {
+        let (a, b) = (a as u8, b as u8);
+        self.bytes(&[0x48 | (b >> 3) << 2 | a >> 3, 0x39, 0xc0 | (b & 7) << 3 | a & 7]);
+    }
+    /// `cmp dword [rsp + disp8], imm32`
+    pub fn cmp_top32(&mut self, disp: i8, imm: u32) {
+        self.bytes(&[0x81, 0x7c, 0x24, disp as u8]);
+        self.imm32(imm as i32);
     }
     /// `cmp [rsp], r64`
     pub fn cmp_top(&mut self, r: Gpr) {
