@@ -1,9 +1,7 @@
 //! One instruction, decoded.
 
-use iced_x86::{
-    Code, Decoder, DecoderError, DecoderOptions, EncodingKind, FlowControl, Instruction, Mnemonic, OpKind,
-    RflagsBits,
-};
+use crate::op::{Op, Shape, bits};
+use crate::tables::OPS;
 
 /// Why bytes are no instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +26,7 @@ pub enum Encoding {
 }
 
 /// What an instruction means for the flow of control and for the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// None of the others.
     Plain,
@@ -63,14 +61,28 @@ pub enum Kind {
 }
 
 /// A set of flags.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(u32);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Flags(pub(crate) u8);
 
 impl Flags {
     /// OF, SF, ZF, AF, CF and PF.
-    pub const ALL_ARITH: Flags = Flags(
-        RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF,
-    );
+    pub const ALL_ARITH: Flags = Flags(0x3f);
+    /// CF.
+    pub const CF: Flags = Flags(1);
+    /// PF.
+    pub const PF: Flags = Flags(2);
+    /// AF.
+    pub const AF: Flags = Flags(4);
+    /// ZF.
+    pub const ZF: Flags = Flags(8);
+    /// SF.
+    pub const SF: Flags = Flags(16);
+    /// OF.
+    pub const OF: Flags = Flags(32);
+    /// DF.
+    pub const DF: Flags = Flags(64);
+    /// Those of the system: IF, AC and user interrupts.
+    pub const SYSTEM: Flags = Flags(128);
 
     /// True when the sets have a flag in common.
     pub fn intersects(self, other: Flags) -> bool {
@@ -98,17 +110,17 @@ impl Flags {
     }
 }
 
-const OPSIZE: u8 = 1;
-const ADDRSIZE: u8 = 2;
-const REP: u8 = 4;
-const REPNE: u8 = 8;
-const LOCK: u8 = 16;
-const FS: u8 = 32;
-const GS: u8 = 64;
+pub(crate) const OPSIZE: u8 = 1;
+pub(crate) const ADDRSIZE: u8 = 2;
+pub(crate) const REP: u8 = 4;
+pub(crate) const REPNE: u8 = 8;
+pub(crate) const LOCK: u8 = 16;
+pub(crate) const FS: u8 = 32;
+pub(crate) const GS: u8 = 64;
 
 /// Legacy prefixes; of segment and of repeat prefixes the last one counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Prefixes(u8);
+pub struct Prefixes(pub(crate) u8);
 
 impl Prefixes {
     /// `66`
@@ -144,6 +156,12 @@ impl Prefixes {
 /// An instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Insn {
+    /// Distance of a direct branch from the next instruction; bytes that a return pops besides; the address
+    /// of a `mov` with an absolute one; the first or only immediate of others, with its sign.
+    pub imm: i64,
+    /// Displacement as it is encoded; a `rip` operand's is always four bytes.
+    pub disp: i32,
+    pub(crate) op: u16,
     /// Length in bytes.
     pub len: u8,
     /// What it means.
@@ -154,38 +172,46 @@ pub struct Insn {
     pub opcode: u8,
     /// Legacy prefixes.
     pub prefixes: Prefixes,
-    /// REX byte, or 0; for other forms a byte whose bit 2 extends the reg field likewise.
+    /// REX byte, or 0; for other forms 0x40 and the same four bits.
     pub rex: u8,
-    /// Register named by VEX.vvvv and the like, 0 where there is none.
+    /// Register named by VEX.vvvv and the like (its low four bits), 0 where there is none.
     pub vvvv: u8,
-    /// The ModRM byte, where the instruction has a `rip` operand or is an indirect branch.
+    /// The ModRM byte; 0 where there is none.
     pub modrm: u8,
     /// Offset of that byte.
     pub modrm_off: u8,
+    /// The SIB byte; 0 where there is none.
+    pub sib: u8,
     /// Offset of the opcode (after REX) or of the VEX, EVEX or XOP prefix.
     pub prefix_len: u8,
-    /// Displacement of a `rip` operand.
-    pub disp: i32,
-    /// Offset of that displacement.
+    /// Offset of the displacement, or where it would be.
     pub disp_off: u8,
-    /// Distance of a direct branch from the next instruction; bytes that a return pops besides.
-    pub imm: i64,
+    /// EVEX's last byte: zeroing, length, broadcast, V' (inverted), mask. Length likewise for VEX and XOP.
+    pub(crate) vector: u8,
+    /// EVEX: bit 4 of ModRM.reg.
+    pub(crate) reg_high: u8,
     /// Flags read.
     pub flags_read: Flags,
-    /// Flags that are always overwritten.
+    /// Flags that are always overwritten, if with undefined values.
     pub flags_written: Flags,
-    rip_operand: bool,
-    memory_operand: bool,
 }
 
 impl Insn {
+    pub(crate) fn op(&self) -> &'static Op {
+        &OPS[self.op as usize]
+    }
     /// It has an operand relative to the next instruction's address.
     pub fn is_rip_relative(&self) -> bool {
-        self.rip_operand
+        self.modrm & 0xc7 == 5 && self.mem_operand_modrm()
     }
-    /// It has a memory operand that a ModRM byte names.
+    /// It has a memory operand that a ModRM byte or an absolute address names, even if nothing is accessed
+    /// there (`lea`).
     pub fn mem_operand_modrm(&self) -> bool {
-        self.memory_operand
+        self.op().bits & bits::MEMORY != 0 && self.modrm < 0xc0
+    }
+    /// It raises an exception in an ordinary program, as far as that does not depend on the system.
+    pub fn is_privileged(&self) -> bool {
+        self.op().bits & bits::PRIVILEGED != 0
     }
     /// Target of a direct branch at `pc`.
     pub fn target(&self, pc: u64) -> u64 {
@@ -199,149 +225,42 @@ impl Insn {
     pub fn ends_block(&self) -> bool {
         !matches!(self.kind, Kind::Plain | Kind::StringOp)
     }
-}
-
-fn legacy_prefixes(bytes: &[u8]) -> (Prefixes, usize) {
-    let mut set = 0;
-    for (at, byte) in bytes.iter().enumerate() {
-        match byte {
-            0x66 => set |= OPSIZE,
-            0x67 => set |= ADDRSIZE,
-            0xf3 => set = set & !REPNE | REP,
-            0xf2 => set = set & !REP | REPNE,
-            0xf0 => set |= LOCK,
-            0x64 => set = set & !GS | FS,
-            0x65 => set = set & !FS | GS,
-            0x26 | 0x2e | 0x36 | 0x3e => {}
-            _ => return (Prefixes(set), at),
+    /// It has an operand in memory with a SIB byte.
+    pub(crate) fn has_sib(&self) -> bool {
+        self.modrm & 7 == 4 && self.modrm < 0xc0
+    }
+    /// Number in ModRM.reg, with extensions.
+    pub(crate) fn reg(&self) -> u8 {
+        self.modrm >> 3 & 7 | (self.rex & 4) << 1 | self.reg_high
+    }
+    /// Number of the general-purpose register in ModRM.rm.
+    pub(crate) fn rm(&self) -> u8 {
+        self.modrm & 7 | (self.rex & 1) << 3
+    }
+    /// V' of EVEX as bit 4.
+    pub(crate) fn vvvv_high(&self) -> u8 {
+        if self.enc == Encoding::Evex { (!self.vector & 8) << 1 } else { 0 }
+    }
+    /// Number of the index register, with extensions.
+    pub(crate) fn index(&self) -> u8 {
+        let low = self.sib >> 3 & 7 | (self.rex & 2) << 2;
+        if self.op().bits & (bits::VSIB32 | bits::VSIB64) != 0 { low | self.vvvv_high() } else { low }
+    }
+    /// What sizes depend on.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape {
+            opsize: self.prefixes.opsize(),
+            wide: self.rex & 8 != 0,
+            vector: 16 << (self.vector >> 5 & 3),
+            broadcast: self.enc == Encoding::Evex && self.vector & 0x10 != 0 && self.modrm < 0xc0,
         }
     }
-    (Prefixes(set), bytes.len())
-}
-
-fn kind_of(i: &Instruction) -> Kind {
-    match i.flow_control() {
-        FlowControl::Next if i.is_string_instruction() => Kind::StringOp,
-        FlowControl::Next => Kind::Plain,
-        FlowControl::UnconditionalBranch if i.is_jmp_short_or_near() => Kind::Jmp,
-        FlowControl::IndirectBranch if i.is_jmp_near_indirect() => Kind::JmpInd,
-        FlowControl::ConditionalBranch if i.is_jcc_short_or_near() => Kind::Jcc,
-        FlowControl::ConditionalBranch => Kind::Loop,
-        FlowControl::Return if i.mnemonic() == Mnemonic::Ret => Kind::Ret,
-        FlowControl::Call if i.is_call_near() => Kind::Call,
-        FlowControl::Call if i.code() == Code::Syscall => Kind::Syscall,
-        FlowControl::IndirectCall if i.is_call_near_indirect() => Kind::CallInd,
-        FlowControl::Interrupt if i.code() == Code::Int3 => Kind::Int3,
-        FlowControl::Interrupt => Kind::Int,
-        FlowControl::XbeginXabortXend if i.mnemonic() == Mnemonic::Xbegin => Kind::Xbegin,
-        FlowControl::XbeginXabortXend => Kind::Plain,
-        FlowControl::Exception => Kind::Ud,
-        _ => Kind::FarTransfer,
-    }
-}
-
-/// Flags that are overwritten whatever the operands hold: a shift by a count of zero leaves them alone, and
-/// so does a repeated instruction without iterations.
-fn always_written(i: &Instruction) -> u32 {
-    let shift = matches!(
-        i.mnemonic(),
-        Mnemonic::Shl
-            | Mnemonic::Shr
-            | Mnemonic::Sar
-            | Mnemonic::Rol
-            | Mnemonic::Ror
-            | Mnemonic::Rcl
-            | Mnemonic::Rcr
-            | Mnemonic::Shld
-            | Mnemonic::Shrd
-    );
-    let count = i.op_count().wrapping_sub(1);
-    if shift && (i.op_kind(count) == OpKind::Register || i.immediate(count) & 0x1f == 0) {
-        return 0;
-    }
-    if i.has_rep_prefix() || i.has_repne_prefix() {
-        return 0;
-    }
-    i.rflags_modified()
-}
-
-/// Decodes the instruction at the start of `bytes` (up to 15 of them), in 64-bit mode.
-pub fn decode(bytes: &[u8]) -> Result<Insn, DecodeError> {
-    let mut decoder = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE);
-    let mut i = Instruction::default();
-    decoder.decode_out(&mut i);
-    if i.is_invalid() {
-        return Err(match decoder.last_error() {
-            DecoderError::NoMoreBytes => DecodeError::Truncated,
-            _ => DecodeError::Invalid,
-        });
-    }
-    let len = i.len();
-    let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
-    let (prefixes, mut at) = legacy_prefixes(bytes);
-    let enc = match i.encoding() {
-        EncodingKind::VEX => Encoding::Vex,
-        EncodingKind::EVEX => Encoding::Evex,
-        EncodingKind::XOP => Encoding::Xop,
-        _ => Encoding::Legacy,
-    };
-    let (mut rex, mut opcode, mut vvvv) = (0, 0, 0);
-    if enc == Encoding::Legacy {
-        if byte(at) & 0xf0 == 0x40 {
-            rex = byte(at);
-            at += 1;
-        }
-        opcode = if byte(at) == 0x0f { byte(at + 1) } else { byte(at) };
-    } else {
-        // R and vvvv are stored inverted; the two-byte VEX form has both in its second byte.
-        let short = enc == Encoding::Vex && byte(at) == 0xc5;
-        rex = 0x40 | (!byte(at + 1) >> 7) << 2;
-        vvvv = (!byte(at + if short { 1 } else { 2 }) >> 3) & 15;
-    }
-    let rip_operand = i.is_ip_rel_memory_operand();
-    let disp_off = if rip_operand { decoder.get_constant_offsets(&i).displacement_offset() } else { 0 };
-    let modrm_off = if rip_operand { disp_off - 1 } else { at + 1 };
-    let kind = kind_of(&i);
-    let imm = match kind {
-        Kind::Jmp | Kind::Jcc | Kind::Loop | Kind::Call => {
-            i.near_branch_target().wrapping_sub(len as u64) as i64
-        }
-        Kind::Xbegin if prefixes.opsize() => i16::from_le_bytes([byte(len - 2), byte(len - 1)]) as i64,
-        Kind::Xbegin => {
-            i32::from_le_bytes([byte(len - 4), byte(len - 3), byte(len - 2), byte(len - 1)]) as i64
-        }
-        Kind::Ret if i.op_count() > 0 => i.immediate16() as i64,
-        _ => 0,
-    };
-    let disp = if rip_operand {
-        i32::from_le_bytes([byte(disp_off), byte(disp_off + 1), byte(disp_off + 2), byte(disp_off + 3)])
-    } else {
-        0
-    };
-    Ok(Insn {
-        len: len as u8,
-        kind,
-        enc,
-        opcode,
-        prefixes,
-        rex,
-        vvvv,
-        modrm: byte(modrm_off),
-        modrm_off: modrm_off as u8,
-        prefix_len: at as u8,
-        disp,
-        disp_off: disp_off as u8,
-        imm,
-        flags_read: Flags(i.rflags_read()),
-        flags_written: Flags(always_written(&i)),
-        rip_operand,
-        memory_operand: (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Memory),
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode;
 
     fn one(bytes: &[u8]) -> Insn {
         decode(bytes).unwrap_or_else(|e| panic!("{bytes:02x?}: {e:?}"))
