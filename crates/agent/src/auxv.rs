@@ -12,6 +12,8 @@ pub mod at {
     pub const AT_ENTRY: u64 = 9;
     /// File name of the program.
     pub const AT_EXECFN: u64 = 31;
+    /// More features of the CPU.
+    pub const AT_HWCAP2: u64 = 26;
     /// Address of the vdso.
     pub const AT_SYSINFO_EHDR: u64 = 33;
 }

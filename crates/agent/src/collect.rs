@@ -8,7 +8,7 @@
 //! Before each change the inclusive costs of all frames on the stacks are booked up to now.
 
 use crate::runtime::Access;
-use crate::writer;
+use crate::{simulation, writer};
 use alloc::vec::Vec;
 use tallygraph_engine::thread::ThreadState;
 
@@ -36,6 +36,9 @@ pub fn set(
 ) {
     if instrument == Some(true) {
         rt.engine.turn_on(state, next);
+        if !rt.instrumenting {
+            simulation::flush(state);
+        }
     }
     let before = rt.instrumenting && rt.collecting;
     rt.instrumenting = instrument.unwrap_or(rt.instrumenting);

@@ -20,6 +20,7 @@ pub mod profiler;
 pub mod requests;
 pub mod runtime;
 pub mod signals;
+pub mod simulation;
 pub mod spool;
 pub mod syscalls;
 pub mod threads;

@@ -5,7 +5,7 @@ use crate::loader;
 use crate::profiler::Profiler;
 use crate::runtime::{self, Runtime};
 use crate::spool::Spool;
-use crate::{collect, log, signals, threads};
+use crate::{collect, log, signals, simulation, threads};
 use alloc::vec::Vec;
 use tallygraph_callgraph::Graph;
 use tallygraph_callgraph::graph::Options;
@@ -55,14 +55,20 @@ pub unsafe fn start(stack: *mut u64) -> ! {
         flush_always: config.is(Number::StressFlush),
         no_lookup: config.is(Number::StressNoIbl),
     };
+    // AT_HWCAP2 bit 1: rdfsbase may be used.
+    let fs_base = initial.auxv.get(at::AT_HWCAP2).unwrap_or(0) & 2 != 0;
+    if counts {
+        simulation::configure(&config, fs_base);
+    }
     let mut profiler = Profiler::new(spool, counts, config.is(Number::SkipPlt));
     for path in config.texts(Text::ObjSkip) {
         profiler.skip_object(path);
     }
-    let engine = match Engine::new(profiler, Graph::new(options), engine_options) {
+    let mut engine = match Engine::new(profiler, Graph::new(options), engine_options) {
         Ok(engine) => engine,
         Err(e) => fail("cannot map the code cache", &e),
     };
+    engine.simulation = simulation::machine().simulation;
     // What the guest reads at AT_EXECFN must outlive everything.
     let mut execfn = config.text(Text::ExecFn).unwrap_or(b"").to_vec();
     execfn.push(0);

@@ -2,15 +2,19 @@
 //! in the spool.
 
 use crate::objects::Object;
+use crate::simulation;
 use crate::spool::Spool;
 use alloc::vec::Vec;
 use tallygraph_callgraph::hash::Map;
 use tallygraph_callgraph::{BlockId, Context, CtxId, Edge, EdgeId, FnId, Place, Sink};
 use tallygraph_engine::block::Decoded;
 use tallygraph_engine::engine::PcEntry;
+use tallygraph_engine::events::InsnEvents;
 use tallygraph_engine::maps::Region;
+use tallygraph_engine::thread::ThreadState;
 use tallygraph_engine::tool::{BlockIds, NewBlock, Tool};
-use tallygraph_wire::spool::{self as wire, Record, Section, block_flags};
+use tallygraph_wire::spool::{self as wire, Charge, Record, Section, block_flags};
+use tallygraph_x64::Kind;
 
 /// The tool.
 pub struct Profiler {
@@ -29,6 +33,9 @@ pub struct Profiler {
     lengths: Vec<u8>,
     runs: Vec<u8>,
     extra: Vec<u8>,
+    charges: Vec<u8>,
+    /// Counters of system calls, by block.
+    system: Map<u32, u32>,
     prefixes: Map<(u32, u64, u32), u32>,
 }
 
@@ -48,6 +55,8 @@ impl Profiler {
             lengths: Vec::new(),
             runs: Vec::new(),
             extra: Vec::new(),
+            charges: Vec::new(),
+            system: Map::default(),
             prefixes: Map::default(),
         }
     }
@@ -86,6 +95,61 @@ impl Profiler {
     }
 }
 
+impl Profiler {
+    /// Notes the certain events of an instruction, which cost once per execution.
+    fn charge_certain(&mut self, insn: usize, events: InsnEvents, counter: u32) {
+        for (event, factor) in events.counts().into_iter().enumerate() {
+            let column = simulation::machine().certain_column(event);
+            if factor != 0 && column != 0 {
+                Charge { insn: insn as u16, event: column, factor, counter }.encode(&mut self.charges);
+            }
+        }
+    }
+
+    /// Notes the events of a block other than Ir, and hands out the counters of its sites.
+    fn charge(&mut self, b: &NewBlock, counter: u32) -> Vec<u32> {
+        let machine = simulation::machine();
+        if !machine.counts_events() {
+            return Vec::new();
+        }
+        let mut sites = Vec::with_capacity(b.sites.len());
+        let mut next = b.sites.iter().peekable();
+        for i in 0..b.insns.len() {
+            if let Some(&events) = b.events.get(i) {
+                self.charge_certain(i, events, counter);
+            }
+            while let Some(site) = next.next_if(|s| s.insn as usize <= i) {
+                let columns = machine.site_columns(site.kind);
+                let first = if columns.is_empty() { 0 } else { self.spool.counters(columns.len() as u32) };
+                self.charge_site(i, &columns, first);
+                sites.push(first);
+            }
+        }
+        let last = b.insns.len() - 1;
+        if b.insns[last].insn.kind == Kind::Syscall {
+            let columns: Vec<u8> = machine.system_columns().collect();
+            if !columns.is_empty() {
+                let first = self.spool.counters(columns.len() as u32);
+                self.charge_site(last, &columns, first);
+                self.system.insert(self.blocks, first);
+            }
+        }
+        sites
+    }
+
+    fn charge_site(&mut self, insn: usize, columns: &[u8], first: u32) {
+        for (n, &event) in columns.iter().enumerate() {
+            let charge = Charge { insn: insn as u16, event, factor: 1, counter: first + n as u32 };
+            charge.encode(&mut self.charges);
+        }
+    }
+
+    /// First counter of the system calls of a block, 0 for none.
+    pub fn system_counter(&self, block: BlockId) -> u32 {
+        self.system.get(&block.0).copied().unwrap_or(0)
+    }
+}
+
 impl Sink for Profiler {
     fn context(&mut self, id: CtxId, c: &Context) {
         self.spool.append(&Record::Context {
@@ -114,7 +178,7 @@ impl Sink for Profiler {
     }
 
     fn inclusive_counters(&mut self) -> u32 {
-        self.spool.counters(1)
+        self.spool.counters(simulation::machine().columns as u32)
     }
 }
 
@@ -195,7 +259,7 @@ impl Tool for Profiler {
         self.blocks += 1;
         let block = BlockId(self.blocks);
         if !self.counts {
-            return BlockIds { block, counter: 0, repeated: Vec::new() };
+            return BlockIds { block, counter: 0, repeated: Vec::new(), sites: Vec::new() };
         }
         let counter = self.spool.counters(1);
         self.lengths.clear();
@@ -218,6 +282,8 @@ impl Tool for Profiler {
             self.extra.extend_from_slice(&counter.to_le_bytes());
             repeated.push(counter);
         }
+        self.charges.clear();
+        let sites = self.charge(b, counter);
         let mut flags = 0;
         if b.conditional {
             flags |= block_flags::COND;
@@ -228,14 +294,13 @@ impl Tool for Profiler {
             object: b.place.object,
             addr: b.insns[0].pc,
             counter,
-            sim_base: 0,
-            events: 0,
             flags,
             lengths: &self.lengths,
             runs: &self.runs,
             extra: &self.extra,
+            charges: &self.charges,
         }));
-        BlockIds { block, counter, repeated }
+        BlockIds { block, counter, repeated, sites }
     }
 
     fn prefix_block(&mut self, context: CtxId, place: Place, insns: &[PcEntry]) -> u32 {
@@ -248,6 +313,10 @@ impl Tool for Profiler {
         let counter = self.spool.counters(1);
         self.lengths.clear();
         self.runs.clear();
+        self.charges.clear();
+        for (i, insn) in insns.iter().enumerate() {
+            self.charge_certain(i, insn.events, counter);
+        }
         let mut expected = first.pc;
         for i in insns {
             let mut length = i.len;
@@ -264,15 +333,18 @@ impl Tool for Profiler {
             object: place.object,
             addr: first.pc,
             counter,
-            sim_base: 0,
-            events: 0,
             flags: block_flags::PREFIX,
             lengths: &self.lengths,
             runs: &self.runs,
             extra: &[],
+            charges: &self.charges,
         }));
         self.prefixes.insert(key, counter);
         counter
+    }
+
+    fn pass_on(state: &mut ThreadState, inclusive: u32, entry: u64) {
+        simulation::pass_on(state, inclusive, entry);
     }
 
     fn forget(&mut self, start: u64, len: u64) {

@@ -26,6 +26,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use tallygraph_callgraph::{CtxId, FnId};
 use tallygraph_engine::Next;
+use tallygraph_engine::events;
 use tallygraph_engine::switch;
 use tallygraph_engine::thread::{ThreadState, reg};
 use tallygraph_sys::lock::Lock;
@@ -357,7 +358,7 @@ fn arrive(state: &mut ThreadState, signal: i32, info: &[u8; INFO_SIZE], uc: &mut
         }
         drop(rt);
         uc.eflags |= TRAP_FLAG;
-    } else if switch::is_resuming(pc) {
+    } else if switch::is_resuming(pc) || events::is_simulating(state, pc) {
         uc.eflags |= TRAP_FLAG;
     }
     uc.mask = !SYNCHRONOUS;
@@ -381,7 +382,7 @@ fn stepped(state: &mut ThreadState, uc: &mut UContext) {
         if rt.engine.fragment_starting(pc).is_some() {
             deliver(rt, state, uc);
         }
-    } else if !switch::is_resuming(pc) {
+    } else if !switch::is_resuming(pc) && !events::is_simulating(state, pc) {
         // Back in the engine: it sets the flag again when it resumes the guest.
         uc.eflags &= !TRAP_FLAG;
     }

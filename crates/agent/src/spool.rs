@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
-use tallygraph_engine::layout::{COUNTERS_OFFSET, TOTAL_COUNTER};
+use tallygraph_engine::layout::{COUNTERS_OFFSET, FIRST_COUNTER, TOTAL_COUNTER};
 use tallygraph_sys::mem::{self, RW};
 use tallygraph_sys::{Errno, abi, fd, syscall};
 use tallygraph_wire::spool::{
@@ -79,8 +79,8 @@ impl Spool {
         header.pid = pid;
         header.parent = parent;
         header.start_time = start_time();
-        // Counter 0 means none, counter 1 is the running total.
-        header.counters_used.store(TOTAL_COUNTER + 1, Ordering::Relaxed);
+        // Counter 0 means none, counter 1 is the running total; those of other events follow.
+        header.counters_used.store(FIRST_COUNTER, Ordering::Relaxed);
         header.total_counter.store(TOTAL_COUNTER, Ordering::Relaxed);
         Ok(spool)
     }

@@ -2,6 +2,7 @@
 
 use crate::loader::object_place;
 use crate::runtime::access;
+use crate::simulation::Clocks;
 use crate::{exec, signals, threads};
 use tallygraph_callgraph::CtxId;
 use tallygraph_engine::layout::{BRK_ROOM, BRK_START};
@@ -24,11 +25,20 @@ pub fn perform(state: &mut ThreadState, next: u64, fragment: u32) -> Next {
     let g = &state.regs.gpr;
     let number = g[reg::RAX];
     let args = [g[reg::RDI], g[reg::RSI], g[reg::RDX], g[reg::R10], g[reg::R8], g[reg::R9]];
-    let context = access().engine.fragment_context(fragment);
+    let (context, counter) = {
+        let rt = access();
+        let block = rt.engine.fragment_block(fragment);
+        (rt.engine.fragment_context(fragment), rt.engine.tool.system_counter(block))
+    };
     let outcome = if state.signal_pending != 0 {
         Outcome::NotPerformed
     } else {
-        dispatch(state, number, args, next, context)
+        let clocks = Clocks::now();
+        let outcome = dispatch(state, number, args, next, context);
+        if let Outcome::Value(_) = outcome {
+            clocks.count_since(state, counter);
+        }
+        outcome
     };
     match outcome {
         Outcome::Value(result) => {

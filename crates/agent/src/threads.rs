@@ -12,6 +12,7 @@
 
 use crate::runtime::{Access, Runtime, access, follow, on_exit};
 use crate::signals::{self, GuestThread, thread};
+use crate::simulation::{self, SHADOW_STACK};
 use crate::spool::Spool;
 use crate::{ALLOCATOR, process, syscalls, writer};
 use alloc::boxed::Box;
@@ -26,8 +27,6 @@ use tallygraph_wire::spool::{BASELINE_OFFSET, Record};
 
 /// Bytes of the engine's stack of a thread.
 const ENGINE_STACK: u64 = 256 * 1024;
-/// Bytes of the shadow stack of a thread, touched as it grows.
-const SHADOW_STACK: u64 = 1 << 30;
 
 const CLONE_VM: u64 = 0x100;
 const CLONE_VFORK: u64 = 0x4000;
@@ -56,9 +55,10 @@ fn create(rt: &mut Runtime, counters: Counters) -> Result<*mut ThreadState, Errn
         rt.threads.push(state);
         return Ok(state);
     }
-    let block = mem::map_anywhere(COUNTERS_OFFSET as u64 + BASELINE_OFFSET, RW)?;
+    let block = mem::map_anywhere(block_size(), RW)?;
     let stack = mem::map_anywhere(ENGINE_STACK, RW)?;
-    let shadow = mem::map_anywhere(SHADOW_STACK, RW)?;
+    let beside = simulation::beside_shadow();
+    let shadow = mem::map_anywhere(SHADOW_STACK + 2 * beside, RW)? + beside;
     // SAFETY: the block was just mapped, zeroed, and is large and aligned enough.
     let state = unsafe { &mut *(block as *mut ThreadState) };
     if counters == Counters::Arena {
@@ -74,11 +74,17 @@ fn create(rt: &mut Runtime, counters: Counters) -> Result<*mut ThreadState, Errn
     state.shadow_base = shadow;
     state.shadow_end = shadow + SHADOW_STACK;
     state.agent = Box::into_raw(GuestThread::new()?) as u64;
+    simulation::equip(state)?;
     reset(state);
     if counters == Counters::Arena {
         rt.threads.push(state);
     }
     Ok(state)
+}
+
+/// Bytes of a thread block.
+fn block_size() -> u64 {
+    COUNTERS_OFFSET as u64 + BASELINE_OFFSET + simulation::behind_counters()
 }
 
 /// Makes a block ready for a thread that starts.
@@ -93,6 +99,7 @@ fn reset(state: *mut ThreadState) {
     // SAFETY: the shadow stack is mapped.
     let bottom = unsafe { &mut *(state.shadow_base as *mut Entry) };
     *bottom = Entry { sp: u64::MAX, total: 0, continuation: switch::bottom(false) };
+    simulation::reset(state);
     let t = thread(state);
     t.alt = (0, 2, 0);
     t.vfork_child = false;
@@ -217,8 +224,10 @@ fn release(child: *mut ThreadState) {
         let stack = c.engine_sp + 64 - ENGINE_STACK;
         let shadow = c.shadow_base;
         let _ = mem::unmap(stack, ENGINE_STACK);
-        let _ = mem::unmap(shadow, SHADOW_STACK);
-        let _ = mem::unmap(child as u64, COUNTERS_OFFSET as u64 + BASELINE_OFFSET);
+        let beside = simulation::beside_shadow();
+        simulation::release(c);
+        let _ = mem::unmap(shadow - beside, SHADOW_STACK + 2 * beside);
+        let _ = mem::unmap(child as u64, block_size());
     }
 }
 
@@ -245,6 +254,7 @@ fn copy_shadow(from: &ThreadState, to: &mut ThreadState) {
         );
     }
     to.shadow_top = to.shadow_base + (from.shadow_top - from.shadow_base);
+    simulation::start_anew(to);
 }
 
 /// Makes the system call; the child goes to [`child_start`].
@@ -374,6 +384,7 @@ fn become_child(rt: &mut Access, state: &mut ThreadState) {
     for entry in entries.iter_mut().filter(|e| !switch::is_bottom(e.continuation)) {
         entry.total = 0;
     }
+    simulation::start_anew(state);
 }
 
 /// `exit`: ends one thread, and with the last one the process.

@@ -60,8 +60,12 @@ pub struct EntryInfo {
 pub trait Effects {
     /// The meaning of an entry (S2).
     fn info(&self, entry: &Entry) -> EntryInfo;
-    /// Adds to the inclusive cost of an edge.
+    /// Adds to the inclusive cost of an edge. The entry is given where it lies on the stack.
     fn add_inclusive(&mut self, edge: EdgeId, entry: &Entry);
+    /// An entry is popped, whether it has an edge or not; given where it lies on the stack.
+    fn leave(&mut self, edge: EdgeId, entry: &Entry) {
+        let _ = (edge, entry);
+    }
     /// Sets the active count of a function (S3).
     fn set_active(&mut self, function: FnId, count: u32);
 }
@@ -118,11 +122,12 @@ impl<'m> Stack<'m> {
     /// Pops the newest entry, books its inclusive cost, and gives its meaning.
     pub fn pop(&mut self, fx: &mut impl Effects) -> Option<EntryInfo> {
         self.depth = self.depth.checked_sub(1)?;
-        let entry = self.entries[self.depth];
-        let info = fx.info(&entry);
+        let entry = &self.entries[self.depth];
+        let info = fx.info(entry);
         if !info.edge.is_none() {
-            fx.add_inclusive(info.edge, &entry);
+            fx.add_inclusive(info.edge, entry);
         }
+        fx.leave(info.edge, entry);
         if !info.active.is_none() {
             fx.set_active(info.active, info.active_before);
         }

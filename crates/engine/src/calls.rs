@@ -15,6 +15,7 @@
 //! `r10` = the running total. The continuation of a call instruction knows the return address and
 //! whether flags are live there; so the return needs no comparison and no flags.
 
+use crate::events::{self, CERTAIN, Simulation};
 use crate::exit::CallSite;
 use crate::layout::{TOTAL, active_disp, counter_disp};
 use crate::thread::{disp, gpr_disp};
@@ -81,6 +82,7 @@ pub fn push_entry(
     is_jump: bool,
     counting: bool,
     total_loaded: bool,
+    sim: Option<&Simulation>,
 ) -> CallFields {
     let other_level = (!variant.active.is_none()).then(|| {
         let active = active_disp(variant.active.0);
@@ -116,6 +118,9 @@ pub fn push_entry(
     }
     asm.store_imm32(A, CONTINUATION, 0);
     let continuation = asm.len() - 4;
+    if let Some(sim) = sim {
+        events::push_totals(asm, sim, A, B);
+    }
     asm.store_gs(disp!(shadow_top), A);
     CallFields { other_level, continuation }
 }
@@ -123,6 +128,7 @@ pub fn push_entry(
 /// The continuation of a call instruction, up to where the guest goes on at `return_to` with all
 /// registers in the machine. `mismatch` is where anything unexpected goes, *spilled* and with flags
 /// kept when `keep`.
+#[allow(clippy::too_many_arguments)]
 pub fn call_continuation(
     asm: &mut Asm,
     variant: &CallVariant,
@@ -131,6 +137,7 @@ pub fn call_continuation(
     keep: bool,
     counting: bool,
     mismatch: u64,
+    sim: Option<&Simulation>,
 ) {
     keep_flags(asm, keep);
     // No branch is taken on the usual path: history that indirect branches need stays short.
@@ -153,6 +160,12 @@ pub fn call_continuation(
         }
         asm.sub_load(B, A, ENTRY_TOTAL);
         asm.add_gs(counter_disp(edge.inclusive), B);
+        if let Some(sim) = sim {
+            events::pop_totals(asm, sim, A, B, edge.inclusive);
+        }
+    }
+    if sim.is_some() {
+        events::pass_on(asm, A, edge.map_or(0, |e| e.inclusive));
     }
     if !variant.active.is_none() {
         asm.store_gs32_imm(active_disp(variant.active.0), variant.active_before);
@@ -167,7 +180,13 @@ pub fn call_continuation(
 /// The continuation of a jump that counts as a call: pops its entry and goes on with the
 /// continuation of the entry below. Whether flags are live is known there only, so they are left
 /// alone here.
-pub fn jump_continuation(asm: &mut Asm, variant: &CallVariant, edge: Option<&Edge>, counting: bool) {
+pub fn jump_continuation(
+    asm: &mut Asm,
+    variant: &CallVariant,
+    edge: Option<&Edge>,
+    counting: bool,
+    sim: Option<&Simulation>,
+) {
     if let Some(edge) = edge
         && counting
     {
@@ -180,7 +199,15 @@ pub fn jump_continuation(asm: &mut Asm, variant: &CallVariant, edge: Option<&Edg
         asm.lea_sum(Gpr::Rax, Gpr::Rax, A);
         asm.store_gs(counter_disp(edge.inclusive), Gpr::Rax);
         asm.load_gs(A, disp!(shadow_top));
+        if let Some(sim) = sim {
+            asm.store_gs(disp!(event_target), B);
+            events::pop_totals_through(asm, sim, A, Gpr::Rax, B, edge.inclusive);
+            asm.load_gs(B, disp!(event_target));
+        }
         asm.load_gs(Gpr::Rax, RAX);
+    }
+    if sim.is_some() {
+        events::pass_on_keeping_flags(asm, A, edge.map_or(0, |e| e.inclusive));
     }
     if !variant.active.is_none() {
         asm.store_gs32_imm(active_disp(variant.active.0), variant.active_before);
@@ -192,13 +219,21 @@ pub fn jump_continuation(asm: &mut Asm, variant: &CallVariant, edge: Option<&Edg
 
 /// A return instruction after the block's own counter: updates the total and goes through the
 /// newest continuation. `count` adds a counter that could not be placed where flags are dead.
-pub fn return_through(asm: &mut Asm, insns: i32, late_counter: Option<i32>, block: u32, counting: bool) {
+pub fn return_through(
+    asm: &mut Asm,
+    insns: i32,
+    late_counter: Option<i32>,
+    late_events: &[u32; CERTAIN],
+    block: u32,
+    counting: bool,
+) {
     asm.store_gs(A_SLOT, A);
     asm.store_gs(B_SLOT, B);
     if let Some(counter) = late_counter {
         asm.load_gs(B, counter);
         asm.lea(B, B, 1);
         asm.store_gs(counter, B);
+        events::add_totals_through(asm, B, late_events);
     }
     if counting {
         asm.load_gs(B, TOTAL);
@@ -333,10 +368,11 @@ pub fn spill_second(asm: &mut Asm) {
     asm.store_gs(B_SLOT, B);
 }
 
-/// Adds `insns` to the running total and 1 to a counter in code where flags may be live. `r10` and
+/// Adds `insns` and certain events to the running totals and 1 to a counter in code where flags may be live. `r10` and
 /// `r11` are not spilled.
-pub fn count_neutral(asm: &mut Asm, counter: i32, insns: i32) {
+pub fn count_neutral(asm: &mut Asm, counter: i32, insns: i32, certain: &[u32; CERTAIN]) {
     asm.store_gs(A_SLOT, A);
+    events::add_totals_through(asm, A, certain);
     for (at, by) in [(counter, 1), (TOTAL, insns)] {
         asm.load_gs(A, at);
         asm.lea(A, A, by);

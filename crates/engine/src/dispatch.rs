@@ -2,6 +2,7 @@
 
 use crate::block::{NoBlock, flags_dead_at};
 use crate::engine::Engine;
+use crate::events::{self, CERTAIN, Simulation};
 use crate::exit::{CallSite, Exit, ExitKind, special};
 use crate::thread::{ThreadState, reg};
 use crate::tool::Tool;
@@ -52,6 +53,8 @@ struct ThreadEffects<'e> {
     continuations: &'e Map<u64, EntryInfo>,
     graph: &'e Graph,
     counts: bool,
+    sim: Option<Simulation>,
+    pass_on: fn(&mut ThreadState, u32, u64),
 }
 
 /// The entry below all others: no return reaches it.
@@ -79,6 +82,17 @@ impl Effects for ThreadEffects<'_> {
             let total = *(*self.state).counter(crate::layout::TOTAL_COUNTER);
             let inclusive = (*self.state).counter(counter);
             *inclusive = inclusive.wrapping_add(total.wrapping_sub(entry.total));
+            if let Some(sim) = &self.sim {
+                events::add_inclusive(&mut *self.state, sim, counter, entry);
+            }
+        }
+    }
+
+    fn leave(&mut self, edge: EdgeId, entry: &Entry) {
+        if self.sim.is_some() {
+            let inclusive = if edge.is_none() { 0 } else { self.graph.edge(edge).inclusive };
+            // SAFETY: the state is the running thread's block, or that of one that is stopped.
+            (self.pass_on)(unsafe { &mut *self.state }, inclusive, entry as *const Entry as u64);
         }
     }
 
@@ -108,6 +122,8 @@ impl<T: Tool> Engine<T> {
             continuations: &self.continuations,
             graph: &self.graph,
             counts: self.tool.counts(),
+            sim: self.simulation_now(),
+            pass_on: T::pass_on,
         };
         let result = f(&mut stack, &mut fx);
         let top = stack.depth() - 1;
@@ -234,6 +250,9 @@ impl<T: Tool> Engine<T> {
         self.with_stack(state, |stack, _| {
             stack.push(Entry { sp, total: context.0 as u64, continuation });
         });
+        if self.simulation.is_some() {
+            events::clear_mark(state.shadow_top);
+        }
     }
 
     /// Pops everything above `depth` entries, the marker there included.
@@ -251,7 +270,22 @@ impl<T: Tool> Engine<T> {
         // SAFETY: the block belongs to a thread that is in the engine or stopped.
         let total = if counts { unsafe { *state.counter(crate::layout::TOTAL_COUNTER) } } else { 0 };
         let entries = shadow_entries(state);
-        let mut fx = ThreadEffects { state, continuations: &self.continuations, graph: &self.graph, counts };
+        let (sim, pass_on) = (self.simulation_now(), T::pass_on as fn(&mut ThreadState, u32, u64));
+        let mut fx = ThreadEffects {
+            state,
+            continuations: &self.continuations,
+            graph: &self.graph,
+            counts,
+            sim,
+            pass_on,
+        };
+        if sim.is_some() {
+            // From the newest to the oldest, as returns would.
+            for entry in entries.iter().rev() {
+                let info = Effects::info(&fx, entry);
+                fx.leave(info.edge, entry);
+            }
+        }
         for entry in entries {
             let info = Effects::info(&fx, entry);
             if info.kind != EntryKind::Marker {
@@ -259,6 +293,10 @@ impl<T: Tool> Engine<T> {
                     fx.add_inclusive(info.edge, entry);
                 }
                 entry.total = total;
+                if let Some(sim) = &sim {
+                    // SAFETY: as above.
+                    unsafe { events::renew_totals(&mut *fx.state, sim, entry) };
+                }
             }
         }
     }
@@ -290,7 +328,10 @@ impl<T: Tool> Engine<T> {
         let (counter, insns) = (f.counter, f.insns as usize);
         let counted = pc - f.start >= f.counted_end as u64 && (f.counted_end != 0 || f.counted_at != 0);
         let total_counted = counted && f.total_early;
-        let entries = &self.pc_map[f.pc_map as usize..f.pc_map as usize + executed];
+        let all = &self.pc_map[f.pc_map as usize..f.pc_map as usize + insns];
+        let certain = if counted { events::sum(all.iter().map(|e| e.events)) } else { [0; CERTAIN] };
+        let entries = &all[..executed];
+        let certain_now = events::sum(entries.iter().map(|e| e.events));
         let prefix = self.tool.prefix_block(f.context, f.place, entries);
         // SAFETY: the state is the running thread's block; counters come from the tool.
         unsafe {
@@ -306,6 +347,13 @@ impl<T: Tool> Engine<T> {
                 *total = total.wrapping_sub(insns as u64);
             }
             *total = total.wrapping_add(executed as u64);
+            if self.simulation.is_some() {
+                for event in 0..CERTAIN {
+                    let total = state.counter(crate::layout::TOTAL_COUNTER + 1 + event as u32);
+                    let change = (certain_now[event] as u64).wrapping_sub(certain[event] as u64);
+                    *total = total.wrapping_add(change);
+                }
+            }
         }
     }
 
@@ -320,6 +368,11 @@ impl<T: Tool> Engine<T> {
     /// Context of a fragment.
     pub fn fragment_context(&self, fragment: u32) -> CtxId {
         self.context_of(fragment)
+    }
+
+    /// Block of a fragment.
+    pub fn fragment_block(&self, fragment: u32) -> BlockId {
+        self.fragments[fragment as usize].block
     }
 
     /// The code behind a fragment has changed: it is translated anew, and whoever comes to the old

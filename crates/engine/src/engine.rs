@@ -12,6 +12,7 @@
 
 use crate::block::Decoded;
 use crate::code_cache::CodeCache;
+use crate::events::{InsnEvents, Plan, Simulation};
 use crate::exit::{CallSite, Exit, ExitKind, special};
 use crate::layout::{HEAT, HEAT_SLOTS, IBL_SLOTS, IBL_TABLE};
 use crate::maps::Maps;
@@ -23,6 +24,7 @@ use tallygraph_callgraph::hash::Map;
 use tallygraph_callgraph::{BlockId, CtxId, EntryInfo, Graph, Place};
 use tallygraph_sys::Errno;
 use tallygraph_sys::mem::{self, RW};
+use tallygraph_x64::accesses::Analyser;
 use tallygraph_x64::asm::Asm;
 
 /// What a stretch of the code cache holds.
@@ -70,6 +72,8 @@ pub struct PcEntry {
     pub spilled: u8,
     /// Length of the guest instruction.
     pub len: u8,
+    /// Its certain events.
+    pub events: InsnEvents,
 }
 
 /// Choices that do not change results, for tests and for bounded memory.
@@ -101,6 +105,10 @@ pub struct Engine<T: Tool> {
     pub options: EngineOptions,
     /// No other thread runs in the code cache: it may be flushed.
     pub single_thread: bool,
+    /// What is simulated besides counting instructions.
+    pub simulation: Option<Simulation>,
+    pub(crate) plan: Plan,
+    pub(crate) analyser: Option<Analyser>,
     pub(crate) cache: CodeCache,
     pub(crate) fragments: Vec<Fragment>,
     pub(crate) by_key: Map<(u64, CtxId), u32>,
@@ -178,6 +186,9 @@ impl<T: Tool> Engine<T> {
             maps: Maps::new(),
             options,
             single_thread: true,
+            simulation: None,
+            plan: Plan::default(),
+            analyser: None,
             cache,
             // Room is address space only; pages come when touched, and nothing is ever moved.
             fragments: Vec::with_capacity(1 << 22),

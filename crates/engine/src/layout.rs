@@ -50,6 +50,16 @@ pub const MAX_FUNCTIONS: u32 = ((COUNTERS_OFFSET - ACTIVE_OFFSET) / 4) as u32;
 pub const TOTAL_COUNTER: u32 = 1;
 /// `gs` displacement of the running total.
 pub const TOTAL: i32 = counter_disp(TOTAL_COUNTER);
+/// First counter that may be handed out: before it lie the running totals.
+pub const FIRST_COUNTER: u32 = TOTAL_COUNTER + 1 + crate::events::CERTAIN as u32;
+/// Bytes of counters in a thread block.
+pub const COUNTERS_ROOM: i32 = 0x2000_0000;
+/// Offset from the thread block to the rows of its simulated data cache.
+pub const DATA_ROWS_OFFSET: i32 = COUNTERS_OFFSET + COUNTERS_ROOM;
+/// Offset from the thread block to the rows of its simulated instruction cache.
+pub const FETCH_ROWS_OFFSET: i32 = DATA_ROWS_OFFSET + ROWS_ROOM;
+/// Most bytes of rows of one cache.
+pub const ROWS_ROOM: i32 = 0x100_0000;
 
 /// `gs` displacement of a counter.
 pub const fn counter_disp(index: u32) -> i32 {

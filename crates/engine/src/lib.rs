@@ -9,6 +9,7 @@
 //!
 //! - [`layout`]: where everything lives; [`thread`]: the block behind `gs`;
 //! - [`block`]: guest bytes to instructions; [`emit`], [`calls`], [`translate`]: instructions to code;
+//! - [`events`]: memory accesses and branches for the simulators;
 //! - [`exit`], [`dispatch`]: leaving the code cache and going on; [`switch`]: the register switch;
 //! - [`maps`]: what is executable; [`tool`]: the seam to the profiler.
 
@@ -24,6 +25,7 @@ pub mod code_cache;
 pub mod dispatch;
 pub mod emit;
 pub mod engine;
+pub mod events;
 pub mod exit;
 pub mod layout;
 pub mod maps;

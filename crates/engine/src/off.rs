@@ -12,6 +12,7 @@
 
 use crate::block::{self, Decoded};
 use crate::engine::Engine;
+use crate::events::Simulation;
 use crate::exit::{Exit, ExitKind};
 use crate::thread::ThreadState;
 use crate::tool::{BlockIds, NewBlock, Tool};
@@ -32,6 +33,11 @@ impl<T: Tool> Engine<T> {
     /// Generated code counts.
     pub(crate) fn counting(&self) -> bool {
         self.tool.counts() && !self.off
+    }
+
+    /// What generated code simulates.
+    pub(crate) fn simulation_now(&self) -> Option<Simulation> {
+        self.simulation.filter(|_| !self.off)
     }
 
     /// True while nothing is counted by generated code.
@@ -57,7 +63,7 @@ impl<T: Tool> Engine<T> {
 
     /// Numbers for a block that is not counted.
     pub(crate) fn no_ids() -> BlockIds {
-        BlockIds { block: BlockId::NONE, counter: 0, repeated: Vec::new() }
+        BlockIds { block: BlockId::NONE, counter: 0, repeated: Vec::new(), sites: Vec::new() }
     }
 
     /// The guest address of the transfer behind an exit. While off, the `block` of a side exit is one
@@ -160,6 +166,10 @@ impl<T: Tool> Engine<T> {
             }
             entry.continuation = stub;
             entry.total = total;
+            if let Some(sim) = &self.simulation {
+                // SAFETY: as above; the entry lies on the stack.
+                unsafe { crate::events::begin(&mut *this, sim, entry) };
+            }
             here = to;
         }
         if here.is_none() {
@@ -202,7 +212,15 @@ impl<T: Tool> Engine<T> {
             return BlockId::NONE;
         };
         let insns: [Decoded; 1] = [call];
-        let new = NewBlock { context, place, insns: &insns, repeated: &[], conditional: false };
+        let new = NewBlock {
+            context,
+            place,
+            insns: &insns,
+            repeated: &[],
+            conditional: false,
+            events: &[],
+            sites: &[],
+        };
         let block = self.tool.block(&new).block;
         self.note_block(block, context);
         self.site_blocks.insert((context, pc), block);

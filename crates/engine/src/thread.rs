@@ -97,6 +97,34 @@ pub struct ThreadState {
     pub agent: u64,
     /// Context that the stack was replayed to when the engine came on.
     pub replayed: u32,
+    /// The agent's simulated machine of the thread.
+    pub simulation: u64,
+    /// The tool's function that simulates events.
+    pub on_events: u64,
+    /// The tool's function that passes events on when a call returns.
+    pub on_pop: u64,
+    /// List of the items to simulate.
+    pub event_list: u64,
+    /// Where to go on after that.
+    pub event_back: u64,
+    /// First inclusive counter of the edge of the entry that is popped.
+    pub event_edge: u32,
+    /// Nonzero: the thread is in the tool's functions above.
+    pub event_busy: u32,
+    /// Flags saved around a check.
+    pub event_flags: u64,
+    /// Flags saved around the tool's functions.
+    pub event_flags_all: u64,
+    /// Outcome of a conditional jump in the low byte.
+    pub event_taken: u64,
+    /// Target of an indirect branch.
+    pub event_target: u64,
+    /// `rcx`, `rsi` and `rdi` before a repeated instruction.
+    pub event_before: [u64; 3],
+    /// General registers when events were to be simulated.
+    pub event_registers: [u64; 16],
+    /// Addresses of the data items in the list.
+    pub event_addresses: [u64; crate::events::MAX_ITEMS],
 }
 
 /// `gs` displacement of a general-purpose register's slot.

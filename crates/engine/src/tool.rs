@@ -5,7 +5,9 @@
 
 use crate::block::Decoded;
 use crate::engine::PcEntry;
+use crate::events::{InsnEvents, Site};
 use crate::maps::Region;
+use crate::thread::ThreadState;
 use alloc::vec::Vec;
 use tallygraph_callgraph::{BlockId, CtxId, FnId, Place, Sink};
 
@@ -21,6 +23,10 @@ pub struct NewBlock<'a> {
     pub repeated: &'a [u16],
     /// It ends in a conditional branch.
     pub conditional: bool,
+    /// Certain events of each instruction; empty when nothing is simulated.
+    pub events: &'a [InsnEvents],
+    /// Where counters for other events are needed.
+    pub sites: &'a [Site],
 }
 
 /// Numbers a tool gave to a block.
@@ -31,6 +37,8 @@ pub struct BlockIds {
     pub counter: u32,
     /// Counter of further executions for each index in [`NewBlock::repeated`].
     pub repeated: Vec<u32>,
+    /// First counter for each of [`NewBlock::sites`].
+    pub sites: Vec<u32>,
 }
 
 /// The seam between engine and profiler.
@@ -52,6 +60,9 @@ pub trait Tool: Sink {
     fn block(&mut self, block: &NewBlock) -> BlockIds;
     /// Counter for the first instructions of a block that was cut short, 0 when there are none.
     fn prefix_block(&mut self, context: CtxId, place: Place, insns: &[PcEntry]) -> u32;
+    /// Uncertain events raised under the shadow stack entry at `entry`, which is popped, are passed on: to the edge whose inclusive
+    /// counters begin at `inclusive` (0 for none) and to the entry below.
+    fn pass_on(state: &mut ThreadState, inclusive: u32, entry: u64);
     /// Mappings in a range are gone or replaced.
     fn forget(&mut self, start: u64, len: u64);
 }

@@ -4,6 +4,7 @@ use crate::block::{self, Decoded, End, MAX_INSNS, NoBlock};
 use crate::calls;
 use crate::emit;
 use crate::engine::{Engine, Fragment, PcEntry};
+use crate::events::{self, CERTAIN, InsnEvents, Plan, Simulation};
 use crate::exit::{CallSite, ExitKind};
 use crate::layout::{HEAT, HEAT_SLOTS, TOTAL, counter_disp};
 use crate::maps::Maps;
@@ -47,6 +48,11 @@ struct Emission<'a> {
     dead_after: bool,
     /// Conditional branches inside the superblock.
     side_exits: Vec<SideExit>,
+    /// What is simulated, and how.
+    sim: Option<Simulation>,
+    plan: Plan,
+    /// Certain events of the whole.
+    certain: [u32; CERTAIN],
 }
 
 /// Leads decoding by what the tool knows of addresses.
@@ -93,6 +99,8 @@ struct SideExit {
     ids: BlockIds,
     /// Its instructions.
     insns: usize,
+    /// Their certain events.
+    certain: [u32; CERTAIN],
     /// Where the branch goes.
     target: u64,
 }
@@ -339,11 +347,30 @@ impl<T: Tool> Engine<T> {
             (0..insns.len() as u16).filter(|&i| is_repeated(&insns[i as usize])).collect();
         let last = insns[insns.len() - 1];
         let conditional = end == End::Transfer && last.insn.kind == Kind::Jcc;
-        let ids = if self.off {
+        let sim = self.simulation_now();
+        let mut plan = core::mem::take(&mut self.plan);
+        match &sim {
+            Some(sim) => {
+                let analyser = self.analyser.get_or_insert_default();
+                plan.make(sim, analyser, &mut self.maps, insns, end);
+            }
+            None => plan.clear(),
+        }
+        let mut ids = if self.off {
             Self::no_ids()
         } else {
-            self.tool.block(&NewBlock { context, place, insns, repeated: &repeated, conditional })
+            self.tool.block(&NewBlock {
+                context,
+                place,
+                insns,
+                repeated: &repeated,
+                conditional,
+                events: &plan.events,
+                sites: &plan.sites,
+            })
         };
+        plan.set_counters(core::mem::take(&mut ids.sites));
+        let certain = events::sum(plan.events.iter().copied());
         let block = ids.block;
         self.note_block(block, context);
         let counter = ids.counter;
@@ -362,6 +389,9 @@ impl<T: Tool> Engine<T> {
             insns,
             dead_after,
             side_exits: Vec::new(),
+            sim,
+            plan,
+            certain,
         };
         self.fragments.push(Fragment {
             pc,
@@ -395,6 +425,8 @@ impl<T: Tool> Engine<T> {
         self.emit_body(&mut asm, &mut e, end);
         let continuation = self.emit_end(&mut asm, &mut e, end);
         self.emit_side_exits(&mut asm, &e);
+        e.plan.emit_late(&mut asm, e.insns);
+        self.plan = core::mem::take(&mut e.plan);
         let len = match continuation {
             Some(c) => {
                 let (keep, exit) = self.emit_continuation(&mut asm, &c);
@@ -440,16 +472,20 @@ impl<T: Tool> Engine<T> {
         for i in 0..n {
             if e.counting && must_count_early && i == last_part {
                 let at = asm.len();
-                calls::count_neutral(asm, counter_disp(e.ids.counter), total);
+                calls::count_neutral(asm, counter_disp(e.ids.counter), total, &e.certain);
                 self.set_counted(e, at, asm.len(), true);
             }
             if e.counting && e.late && position == Some(i) {
                 let at = asm.len();
                 asm.inc_gs(counter_disp(e.ids.counter));
+                events::add_totals(asm, &e.certain);
                 if !own_total {
                     asm.add_gs_imm(TOTAL, total);
                 }
                 self.set_counted(e, at, asm.len(), !own_total);
+            }
+            if let Some(sim) = &e.sim {
+                e.plan.emit_before(asm, sim, e.insns, i);
             }
             let d = &e.insns[i];
             let start = asm.len();
@@ -461,6 +497,7 @@ impl<T: Tool> Engine<T> {
                 if is_repeated(d) && e.counting {
                     emit::repeated(asm, d, counter_disp(e.ids.repeated[next_repeated]), TOTAL);
                     next_repeated += 1;
+                    e.plan.emit_after(asm, e.insns, i);
                 } else if d.insn.kind == Kind::Jcc {
                     self.emit_side_branch(asm, e, i);
                 } else if d.insn.kind != Kind::Jmp {
@@ -477,7 +514,8 @@ impl<T: Tool> Engine<T> {
                     }
                 }
             }
-            self.pc_map.push(PcEntry { pc: d.pc, offset: offset as u16, spilled, len: d.insn.len });
+            let events = e.plan.events.get(i).copied().unwrap_or_default();
+            self.pc_map.push(PcEntry { pc: d.pc, offset: offset as u16, spilled, len: d.insn.len, events });
         }
     }
 
@@ -511,6 +549,8 @@ impl<T: Tool> Engine<T> {
         // Further executions of repeated instructions are counted with the whole superblock.
         let context = e.context;
         let place = self.fragments[e.fragment as usize].place;
+        let events: &[InsnEvents] = e.plan.events.get(..=i).unwrap_or(&[]);
+        let certain = events::sum(events.iter().copied());
         let ids = if self.off {
             // The exit tells where the branch is.
             BlockIds {
@@ -518,7 +558,15 @@ impl<T: Tool> Engine<T> {
                 ..Self::no_ids()
             }
         } else {
-            let new = NewBlock { context, place, insns: path, repeated: &[], conditional: true };
+            let new = NewBlock {
+                context,
+                place,
+                insns: path,
+                repeated: &[],
+                conditional: true,
+                events,
+                sites: &[],
+            };
             let ids = self.tool.block(&new);
             self.note_block(ids.block, context);
             ids
@@ -528,7 +576,7 @@ impl<T: Tool> Engine<T> {
             if d.taken { (d.insn.cc() ^ 1, d.next()) } else { (d.insn.cc(), d.insn.target(d.pc)) };
         asm.jcc(cc, asm.pc());
         let field = asm.len() - 4;
-        e.side_exits.push(SideExit { field, ids, insns: i + 1, target });
+        e.side_exits.push(SideExit { field, ids, insns: i + 1, certain, target });
     }
 
     /// Emits what side exits lead to: counting, then the jump to the target.
@@ -540,8 +588,9 @@ impl<T: Tool> Engine<T> {
                 if block::flags_dead_at(&mut self.maps, side.target, None) {
                     asm.inc_gs(counter);
                     asm.add_gs_imm(TOTAL, side.insns as i32);
+                    events::add_totals(asm, &side.certain);
                 } else {
-                    calls::count_neutral(asm, counter, side.insns as i32);
+                    calls::count_neutral(asm, counter, side.insns as i32, &side.certain);
                 }
             }
             let id = self.jump_exit(asm, ExitKind::Direct, e.fragment, side.target);
@@ -611,6 +660,7 @@ impl<T: Tool> Engine<T> {
                         asm.load_gs(Gpr::R10, counter);
                         asm.lea(Gpr::R10, Gpr::R10, 1);
                         asm.store_gs(counter, Gpr::R10);
+                        events::add_totals_through(asm, Gpr::R10, &e.certain);
                     }
                     if e.counting {
                         asm.load_gs(Gpr::R10, TOTAL);
@@ -623,7 +673,7 @@ impl<T: Tool> Engine<T> {
                     if self.off {
                         calls::return_uncounted(asm);
                     } else {
-                        calls::return_through(asm, e.insns.len() as i32, late, block, e.counting);
+                        calls::return_through(asm, e.insns.len() as i32, late, &e.certain, block, e.counting);
                     }
                 }
             }
@@ -649,6 +699,7 @@ impl<T: Tool> Engine<T> {
             asm.load_gs(Gpr::R10, counter);
             asm.lea(Gpr::R10, Gpr::R10, 1);
             asm.store_gs(counter, Gpr::R10);
+            events::add_totals_through(asm, Gpr::R10, &e.certain);
         }
         if e.total_late {
             asm.load_gs(Gpr::R10, TOTAL);
@@ -761,7 +812,9 @@ impl<T: Tool> Engine<T> {
         }
         let edge = (variant.edge != EdgeId::NONE).then(|| *self.graph.edge(variant.edge));
         let is_jump = site.return_to.is_none();
-        let fields = calls::push_entry(asm, &variant, edge.as_ref(), is_jump, counting, total_loaded);
+        let sim = self.simulation_now();
+        let fields =
+            calls::push_entry(asm, &variant, edge.as_ref(), is_jump, counting, total_loaded, sim.as_ref());
         calls::restore_flags(asm, site.keep_flags);
         calls::unspill(asm);
         self.jump_exit(asm, ExitKind::Linked(variant.to), fragment, site.to_addr);
@@ -784,6 +837,7 @@ impl<T: Tool> Engine<T> {
     fn emit_continuation(&mut self, asm: &mut Asm, c: &Continuation) -> (usize, u32) {
         let Continuation { site, variant, edge, fragment, field } = c;
         let counting = self.counting();
+        let sim = self.simulation_now();
         let mut at = asm.pc();
         asm.patch32(*field, at as i32);
         let info = EntryInfo {
@@ -820,7 +874,7 @@ impl<T: Tool> Engine<T> {
                 (len, self.jump_exit(asm, ExitKind::Linked(site.caller), *fragment, return_to))
             }
             None => {
-                calls::jump_continuation(asm, variant, edge.as_ref(), counting);
+                calls::jump_continuation(asm, variant, edge.as_ref(), counting, sim.as_ref());
                 self.note_off_site(at, site);
                 (asm.len(), 0)
             }
@@ -839,7 +893,9 @@ impl<T: Tool> Engine<T> {
             calls::uncounted_continuation(asm, return_to, keep, mismatch);
         } else {
             let counting = self.counting();
-            calls::call_continuation(asm, &c.variant, c.edge.as_ref(), return_to, keep, counting, mismatch);
+            let sim = self.simulation_now();
+            let (variant, edge) = (&c.variant, c.edge.as_ref());
+            calls::call_continuation(asm, variant, edge, return_to, keep, counting, mismatch, sim.as_ref());
         }
     }
 
@@ -902,6 +958,7 @@ impl<T: Tool> Engine<T> {
             p.offset = at as u16;
             p.spilled = 11;
         }
+        e.plan.emit_indirect(asm, last, e.insns.len() - 1, Gpr::R11);
         if is_call {
             calls::push_return_address(asm, return_to);
         }

@@ -4,6 +4,7 @@
 //! the profiled process) share no memory layout but the one defined here:
 //!
 //! - [`config`]: what the host tells the agent at start, a table of numbers and byte strings;
+//! - [`events`]: the event types that a configuration collects, and their order;
 //! - [`spool`]: the file in which the agent keeps counters and an append-only log of records, so
 //!   that a profile can be written at any time, even after the guest was killed.
 //!
@@ -15,10 +16,11 @@
 extern crate alloc;
 
 pub mod config;
+pub mod events;
 pub mod spool;
 
 /// Version of every structure in this crate.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Why bytes could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -202,11 +202,6 @@ pub struct Block<'a> {
     pub addr: u64,
     /// Counter of executions.
     pub counter: u32,
-    /// First counter of the simulated events, 0 for none: `events` counters for each instruction,
-    /// instruction by instruction.
-    pub sim_base: u32,
-    /// Simulated events per instruction.
-    pub events: u16,
     /// [`block_flags`].
     pub flags: u16,
     /// Length of each instruction in bytes. An entry with bit 7 set starts a new run: the next
@@ -218,6 +213,32 @@ pub struct Block<'a> {
     /// Further executions of single instructions (`rep` iterations): pairs of instruction index
     /// and counter, `u32` little-endian each.
     pub extra: &'a [u8],
+    /// Costs of single instructions in other events than Ir: [`Charge`]s, eight bytes each.
+    pub charges: &'a [u8],
+}
+
+/// A cost of one instruction of a block: `factor` times the value of a counter. What an execution
+/// costs for certain refers to the block's own counter; what depends on the machine has a counter of
+/// its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// Index of the instruction.
+    pub insn: u16,
+    /// Column of the event (see [`crate::events::collected`]).
+    pub event: u8,
+    /// How much each count costs.
+    pub factor: u8,
+    /// The counter.
+    pub counter: u32,
+}
+
+impl Charge {
+    /// Appends the charge to a block's list.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.insn.to_le_bytes());
+        out.extend_from_slice(&[self.event, self.factor]);
+        out.extend_from_slice(&self.counter.to_le_bytes());
+    }
 }
 
 impl<'a> Block<'a> {
@@ -243,6 +264,16 @@ impl<'a> Block<'a> {
         self.extra.chunks_exact(8).map(|c| {
             let word = |at: usize| u32::from_le_bytes(c[at..at + 4].try_into().expect("four bytes"));
             (word(0), word(4))
+        })
+    }
+
+    /// The charges, in order of instructions.
+    pub fn charges(&self) -> impl Iterator<Item = Charge> + '_ {
+        self.charges.chunks_exact(8).map(|c| Charge {
+            insn: u16::from_le_bytes([c[0], c[1]]),
+            event: c[2],
+            factor: c[3],
+            counter: u32::from_le_bytes([c[4], c[5], c[6], c[7]]),
         })
     }
 }
@@ -321,8 +352,8 @@ impl<'a> Record<'a> {
                 KIND_CONTEXT
             }
             Record::Block(b) => {
-                o.u32(b.id).u32(b.context).u32(b.object).u64(b.addr).u32(b.counter).u32(b.sim_base);
-                o.u16(b.events).u16(b.flags).blob(b.lengths).blob(b.runs).blob(b.extra);
+                o.u32(b.id).u32(b.context).u32(b.object).u64(b.addr).u32(b.counter);
+                o.u16(b.flags).u16(0).blob(b.lengths).blob(b.runs).blob(b.extra).blob(b.charges);
                 KIND_BLOCK
             }
             Record::Edge(e) => {
@@ -380,12 +411,15 @@ impl<'a> Record<'a> {
                 object: r.u32()?,
                 addr: r.u64()?,
                 counter: r.u32()?,
-                sim_base: r.u32()?,
-                events: r.u16()?,
-                flags: r.u16()?,
+                flags: {
+                    let flags = r.u16()?;
+                    r.u16()?;
+                    flags
+                },
                 lengths: r.blob()?,
                 runs: r.blob()?,
                 extra: r.blob()?,
+                charges: r.blob()?,
             }),
             KIND_EDGE => Record::Edge(Edge {
                 id: r.u32()?,
@@ -463,12 +497,11 @@ mod tests {
                 object: 1,
                 addr: 0x2000,
                 counter: 3,
-                sim_base: 0,
-                events: 0,
                 flags: block_flags::COND,
                 lengths: &[1, 2, 0x83, 4],
                 runs: &[0, 0x50, 0, 0, 0, 0, 0, 0],
                 extra: &[2, 0, 0, 0, 9, 0, 0, 0],
+                charges: &[1, 0, 4, 2, 11, 0, 0, 0],
             }),
             Record::Edge(Edge {
                 id: 1,
@@ -511,6 +544,11 @@ mod tests {
         let Some(Record::Block(b)) = samples().into_iter().nth(4) else { panic!("a block") };
         assert_eq!(b.addresses().collect::<Vec<_>>(), [0x2000, 0x2001, 0x5000, 0x5003]);
         assert_eq!(b.extras().collect::<Vec<_>>(), [(2, 9)]);
+        let charge = Charge { insn: 1, event: 4, factor: 2, counter: 11 };
+        assert_eq!(b.charges().collect::<Vec<_>>(), [charge]);
+        let mut bytes = Vec::new();
+        charge.encode(&mut bytes);
+        assert_eq!(bytes, b.charges);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub fn write(spool: &SpoolFile, request: &Request) -> Result<Report, Error> {
     let log = spool.log()?;
     let senseless = |source| Error::Spool { path: spool.path().to_path_buf(), source };
     let tables = Tables::read(&log).map_err(senseless)?;
-    let events = Events::of(&tables.config).limited_to(&tables);
+    let events = Events::of(&tables.config);
     let base = base_name(&tables.config, spool.pid()).map_err(Error::Name)?;
     let combine = tables.config.is(Number::CombineDumps);
     let suffix = if combine { None } else { request.part };
@@ -318,10 +318,9 @@ totals: 18
         b.set(Number::BranchSim, 1);
         let block = crate::testing::plain_block(3, 2, 0x240, 20, &[1, 0x81, 2]);
         b.record(Record::Block(Block {
-            sim_base: 21,
-            events: 4,
             runs: &[0, 0x13, 0, 0, 0, 0, 0, 0],
             extra: &[1, 0, 0, 0, 19, 0, 0, 0],
+            charges: &[1, 0, 2, 1, 21, 0, 0, 0, 1, 0, 77, 3, 22, 0, 0, 0],
             ..block
         }));
         b.thread(0, 1)

@@ -1,7 +1,7 @@
 //! The event types of a profile, as the options choose them.
 
-use crate::tables::Tables;
 use tallygraph_wire::config::{Config, Number};
+use tallygraph_wire::events::collected;
 
 /// Names of the events in the order of their columns, Ir first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,46 +14,21 @@ pub struct Events {
 impl Events {
     /// The events that a configuration collects.
     pub fn of(config: &Config) -> Events {
-        let mut names = vec!["Ir"];
+        let names: Vec<&'static str> = collected(config).iter().map(|e| e.name()).collect();
         let mut long = Vec::new();
-        let variant = config.get(Number::SimVariant);
-        let (write_back, cache_use) = (variant & 1 != 0, variant & 4 != 0);
-        if config.is(Number::CacheSim) || variant != 0 {
-            names.extend(["Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw"]);
-            if write_back {
-                names.extend(["ILdmr", "DLdmr", "DLdmw"]);
-            }
-        }
-        if config.is(Number::BranchSim) {
-            names.extend(["Bc", "Bcm", "Bi", "Bim"]);
-        }
-        if cache_use {
-            names.extend(["AcCost1", "SpLoss1", "AcCost2", "SpLoss2"]);
-        }
-        if config.is(Number::CollectBus) {
-            names.push("Ge");
-        }
         let systime = config.get(Number::CollectSystime);
         if systime != 0 {
-            names.extend(["sysCount", "sysTime"]);
             long.push(match systime {
-                1 => ("sysTime", "sysTime (elapsed ms)"),
+                // `yes` is msec.
+                1 | 4 => ("sysTime", "sysTime (elapsed ms)"),
                 2 => ("sysTime", "sysTime (elapsed us)"),
                 _ => ("sysTime", "sysTime (elapsed ns)"),
             });
             if systime == 3 {
-                names.push("sysCpuTime");
                 long.push(("sysCpuTime", "sysCpuTime (system cpu ns)"));
             }
         }
         Events { names, long }
-    }
-
-    /// These events, or Ir alone when no basic block has counters for the others: a column of zeros
-    /// would claim that something was measured.
-    pub fn limited_to(self, tables: &Tables) -> Events {
-        let simulated = tables.blocks.iter().flatten().any(|b| b.sim_base != 0 && b.events != 0);
-        if simulated { self } else { Events { names: vec!["Ir"], long: Vec::new() } }
     }
 
     /// Number of columns.
@@ -103,7 +78,6 @@ mod tests {
                         sysCount sysTime sysCpuTime";
         assert_eq!(events.line(), expected);
         assert_eq!(events.column("Bc"), Some(9));
-        assert_eq!(Events::of(&config).limited_to(&Tables::default()).line(), "Ir");
         config.set(Number::SimVariant, 1);
         assert!(Events::of(&config).line().contains("DLmw ILdmr DLdmr DLdmw Bc"));
     }

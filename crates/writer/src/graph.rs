@@ -8,7 +8,7 @@ use crate::places::{Place, Places};
 use crate::tables::{Tables, get};
 use std::collections::HashMap;
 use tallygraph_wire::config::{Number, Text};
-use tallygraph_wire::spool::Block;
+use tallygraph_wire::spool::{Block, Charge};
 
 /// A function as the profile shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -160,8 +160,7 @@ impl Builder<'_, '_> {
         if self.count(block.counter) != 0 {
             return true;
         }
-        let simulated = block.lengths.len() as u32 * block.events as u32;
-        block.sim_base != 0 && (0..simulated).any(|i| self.count(block.sim_base.wrapping_add(i)) != 0)
+        block.charges().any(|c| self.count(c.counter) != 0)
             || block.extras().any(|(_, counter)| self.count(counter) != 0)
     }
 
@@ -179,6 +178,7 @@ impl Builder<'_, '_> {
         let node = self.node(block.context);
         let object = self.object(block.object);
         let mut extras = block.extras().peekable();
+        let mut charges = block.charges().peekable();
         for (i, avma) in block.addresses().enumerate() {
             let mut ir = executions;
             while let Some(&(index, counter)) = extras.peek()
@@ -189,9 +189,8 @@ impl Builder<'_, '_> {
             }
             let site = Site { node, object, svma: self.svma(block.object, avma) };
             let costs = self.row(ir);
-            for e in 0..self.simulated_events(block) {
-                let counter = block.sim_base + (i * block.events as usize + e) as u32;
-                self.costs[costs as usize + 1 + e] = self.count(counter);
+            while let Some(charge) = charges.next_if(|c| c.insn as usize <= i) {
+                self.charge(costs, &charge);
             }
             self.selves.push(SelfCost { site, costs });
         }
@@ -205,13 +204,8 @@ impl Builder<'_, '_> {
         }
         let site = self.last_instruction(payer);
         let costs = self.row(ir);
-        let events = self.simulated_events(block);
-        for i in 0..block.lengths.len() {
-            for e in 0..events {
-                let n = self.count(block.sim_base + (i * block.events as usize + e) as u32);
-                let sum = &mut self.costs[costs as usize + 1 + e];
-                *sum = sum.wrapping_add(n);
-            }
+        for charge in block.charges() {
+            self.charge(costs, &charge);
         }
         self.paid.push(SelfCost { site, costs });
     }
@@ -226,8 +220,13 @@ impl Builder<'_, '_> {
         at
     }
 
-    fn simulated_events(&self, block: &Block) -> usize {
-        if block.sim_base == 0 { 0 } else { (block.events as usize).min(self.events - 1) }
+    /// Adds a charge to a row of event counts.
+    fn charge(&mut self, row: u32, charge: &Charge) {
+        let n = self.count(charge.counter).wrapping_mul(charge.factor as u64);
+        if (charge.event as usize) < self.events {
+            let sum = &mut self.costs[row as usize + charge.event as usize];
+            *sum = sum.wrapping_add(n);
+        }
     }
 
     fn last_instruction(&mut self, block: &Block) -> Site {
@@ -457,16 +456,22 @@ mod tests {
     fn simulated_events_follow_ir() {
         let mut b = two_functions("events");
         b.set(Number::BranchSim, 1);
+        let charges = |list: &[(u16, u8, u8, u32)]| {
+            let mut bytes = Vec::new();
+            for &(insn, event, factor, counter) in list {
+                Charge { insn, event, factor, counter }.encode(&mut bytes);
+            }
+            bytes
+        };
+        // Twice per execution, and by counters of their own; column 9 does not exist.
+        let own = charges(&[(0, 1, 2, 20), (0, 2, 1, 21), (1, 2, 1, 22), (1, 4, 3, 20), (1, 9, 1, 20)]);
         let block = plain_block(3, 2, 0x200, 20, &[1, 1]);
-        b.record(Record::Block(Block { sim_base: 21, events: 4, ..block }));
+        b.record(Record::Block(Block { charges: &own, ..block }));
+        let skipped = charges(&[(0, 1, 1, 30), (1, 3, 1, 31)]);
         let block = plain_block(4, 3, 0x300, 29, &[1, 1]);
-        b.context(3, 2, 1, 3).record(Record::Block(Block { sim_base: 30, events: 4, ..block }));
-        b.counter(0, 20, 7);
-        for i in 0..8 {
-            b.counter(0, 21 + i, 100 + i as u64).counter(0, 30 + i, 1);
-        }
-        let expected = ["leaf 200 [7, 100, 101, 102, 103]", "leaf 201 [7, 106, 107, 108, 109]"];
-        assert_eq!(shown(&b), expected);
+        b.context(3, 2, 1, 3).record(Record::Block(Block { charges: &skipped, ..block }));
+        b.counter(0, 20, 7).counter(0, 21, 100).counter(0, 22, 101).counter(0, 30, 5).counter(0, 31, 6);
+        assert_eq!(shown(&b), ["leaf 200 [7, 14, 100, 0, 0]", "leaf 201 [7, 5, 101, 6, 21]"]);
     }
 
     #[test]

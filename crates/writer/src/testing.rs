@@ -153,12 +153,11 @@ pub fn plain_block<'a>(id: u32, context: u32, svma: u64, counter: u32, lengths: 
         object: 1,
         addr: svma + 0x1000,
         counter,
-        sim_base: 0,
-        events: 0,
         flags: 0,
         lengths,
         runs: &[],
         extra: &[],
+        charges: &[],
     }
 }
 
