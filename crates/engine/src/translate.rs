@@ -650,30 +650,19 @@ impl<T: Tool> Engine<T> {
             Kind::CallInd | Kind::JmpInd => return self.emit_indirect(asm, e, &last),
             Kind::Ret => {
                 let pop = insn.imm as u16 as u32;
-                let late = e.late.then(|| counter_disp(e.ids.counter));
                 let block = e.ids.block.0;
+                let late = calls::LateCounts {
+                    insns: e.insns.len() as i32,
+                    counter: e.late.then(|| counter_disp(e.ids.counter)),
+                    events: &e.certain,
+                };
                 if pop != 0 {
-                    asm.store_gs32_imm(crate::thread::disp!(ret_pop), pop);
-                    // The engine handles it: the continuation can't know how much to pop.
-                    calls::spill(asm);
-                    if let Some(counter) = late {
-                        asm.load_gs(Gpr::R10, counter);
-                        asm.lea(Gpr::R10, Gpr::R10, 1);
-                        asm.store_gs(counter, Gpr::R10);
-                        events::add_totals_through(asm, Gpr::R10, &e.certain);
-                    }
-                    if e.counting {
-                        asm.load_gs(Gpr::R10, TOTAL);
-                        asm.lea(Gpr::R10, Gpr::R10, e.insns.len() as i32);
-                        asm.store_gs(TOTAL, Gpr::R10);
-                    }
-                    asm.store_gs32_imm(crate::thread::disp!(last_block), block);
-                    asm.jmp(crate::switch::exit_return as *const () as u64);
+                    calls::return_popping(asm, pop, &late, block, e.counting);
                 } else {
                     if self.off {
                         calls::return_uncounted(asm);
                     } else {
-                        calls::return_through(asm, e.insns.len() as i32, late, &e.certain, block, e.counting);
+                        calls::return_through(asm, &late, block, e.counting);
                     }
                 }
             }
