@@ -5,7 +5,6 @@
 // the callbacks that follow are calls of main.
 //
 // Ir: any
-// limit: --obj-skip takes exact resolved paths only
 // call compare leaf 1
 // absent qsort
 // absent msort_with_tmp.part.0

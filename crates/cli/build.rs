@@ -22,7 +22,7 @@ const FLAGS: &[&str] = &[
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let root = here.join("../..");
-    for name in ["agent", "engine", "callgraph", "cachesim", "x64", "sys", "wire"] {
+    for name in ["agent", "engine", "callgraph", "demangle", "cachesim", "x64", "sys", "wire"] {
         println!("cargo::rerun-if-changed={}", root.join("crates").join(name).display());
     }
     println!("cargo::rerun-if-changed={}", root.join("Cargo.lock").display());

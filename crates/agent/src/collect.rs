@@ -1,15 +1,21 @@
 //! Instrumentation and collection on and off, zeroing, and parts.
 //!
-//! Counters never stop and are never reset: a profile shows *counter − baseline*. While costs are not
-//! to be collected, what the counters gain is added to the baseline when collection goes on. So the
-//! shadow stack is always true, and what a part shows is exactly what ran while collection was on,
-//! wherever it was switched: in any depth, in a handler, in a recursive function.
+//! Counters never stop and are never reset: a profile shows *counter − baseline*. While instrumentation
+//! is off, what the counters gain is added to the baseline when it goes on. So the shadow stack is always
+//! true, and what a part shows is exactly what ran meanwhile, wherever it was switched: in any depth, in
+//! a handler, in a recursive function.
+//!
+//! Collection is another matter: code that runs while it is off has contexts of its own (see
+//! `tallygraph_callgraph::graph`), in which only calls are counted, as Callgrind does.
 //!
 //! Before each change the inclusive costs of all frames on the stacks are booked up to now.
 
 use crate::runtime::Access;
+use crate::spool::Calls;
 use crate::{simulation, writer};
 use alloc::vec::Vec;
+use tallygraph_callgraph::Context;
+use tallygraph_callgraph::hash::Map;
 use tallygraph_engine::thread::ThreadState;
 
 /// Books what the frames of all threads have cost so far.
@@ -24,37 +30,27 @@ pub fn settle_all(rt: &mut Access, state: &mut ThreadState) {
     }
 }
 
-/// Switches instrumentation and collection; costs are kept while both are on. The guest goes on at `next`.
+/// Switches instrumentation. The guest goes on at `next`.
 ///
 /// With one thread, generated code does not count while instrumentation is off.
-pub fn set(
-    rt: &mut Access,
-    state: &mut ThreadState,
-    next: u64,
-    instrument: Option<bool>,
-    collect: Option<bool>,
-) {
-    if instrument == Some(true) {
+pub fn set(rt: &mut Access, state: &mut ThreadState, next: u64, on: bool) {
+    if on {
         rt.engine.turn_on(state, next);
         if !rt.instrumenting {
             simulation::flush(state);
         }
     }
-    let before = rt.instrumenting && rt.collecting;
-    rt.instrumenting = instrument.unwrap_or(rt.instrumenting);
-    rt.collecting = collect.unwrap_or(rt.collecting);
-    let after = rt.instrumenting && rt.collecting;
-    if before != after {
+    if core::mem::replace(&mut rt.instrumenting, on) != on {
         settle_all(rt, state);
-        if after { resume(rt) } else { pause(rt) }
+        if on { resume(rt) } else { pause(rt) }
     }
-    if instrument == Some(false) && rt.engine.single_thread {
+    if !on && rt.engine.single_thread {
         settle_all(rt, state);
         rt.engine.turn_off(state);
     }
 }
 
-/// Remembers the counters at the moment collection stops.
+/// Remembers the counters at the moment instrumentation stops.
 fn pause(rt: &mut Access) {
     rt.paused = Some(rt.engine.tool.spool.snapshot());
 }
@@ -66,7 +62,7 @@ fn resume(rt: &mut Access) {
     }
 }
 
-/// Nothing is collected from the start.
+/// Instrumentation is off from the start.
 pub fn start_paused(rt: &mut Access) {
     rt.paused = Some(Vec::new());
 }
@@ -80,13 +76,41 @@ pub fn zero(rt: &mut Access, state: &mut ThreadState) {
     }
 }
 
+/// The last part shows all that is left but calls without cost.
+pub fn prepare_last(rt: &mut Access) {
+    resume(rt);
+    if rt.parts > 0 {
+        rt.engine.tool.spool.take_out(&calls(rt));
+    }
+}
+
+/// The call edges in the order of what counts as one: the calls of a basic block to a function, whether
+/// costs were collected or not.
+fn calls(rt: &Access) -> Vec<Calls> {
+    let (graph, tool) = (&rt.engine.graph, &rt.engine.tool);
+    let collected = |context| Context { aside: false, ..*graph.context(context) };
+    let mut numbers: Map<_, u32> = Map::default();
+    let mut all: Vec<Calls> = Vec::new();
+    for e in graph.edges() {
+        let caller = collected(rt.engine.block_context(e.from));
+        let key = (tool.last_stretch(e.from), caller, collected(e.to), e.to_addr);
+        let next = numbers.len() as u32;
+        let group = *numbers.entry(key).or_insert(next);
+        all.push(Calls { group, count: e.count, inclusive: e.inclusive });
+    }
+    all.sort_by_key(|c| c.group);
+    all
+}
+
 /// Writes a part of what was collected since the last one, and starts the next.
 pub fn dump(rt: &mut Access, state: &mut ThreadState, trigger: &[u8]) {
     settle_all(rt, state);
     let paused = rt.paused.is_some();
     resume(rt);
+    let pending = rt.engine.tool.spool.take_out(&calls(rt));
     writer::part(rt, trigger);
     rt.engine.tool.spool.rebase();
+    rt.engine.tool.spool.give_back(&pending);
     if paused {
         pause(rt);
     }

@@ -19,11 +19,13 @@ pub mod process;
 pub mod profiler;
 pub mod requests;
 pub mod runtime;
+pub mod selection;
 pub mod signals;
 pub mod simulation;
 pub mod spool;
 pub mod syscalls;
 pub mod threads;
+pub mod triggers;
 pub mod writer;
 
 use tallygraph_sys::alloc::Allocator;

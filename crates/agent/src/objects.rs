@@ -29,6 +29,8 @@ pub struct Object {
     pub path: Vec<u8>,
     /// Build-id, or empty.
     pub build_id: Vec<u8>,
+    /// Calls into it are skipped.
+    pub skipped: bool,
     /// Identity of the file.
     inode: u64,
     device: u64,
@@ -134,6 +136,7 @@ impl Object {
             bias: region.start.wrapping_sub(region.offset),
             path: region.path.clone(),
             build_id: Vec::new(),
+            skipped: false,
             inode: region.inode,
             device: region.device,
             sections: Vec::new(),

@@ -5,7 +5,7 @@ use crate::loader;
 use crate::profiler::Profiler;
 use crate::runtime::{self, Runtime};
 use crate::spool::Spool;
-use crate::{collect, log, signals, simulation, threads};
+use crate::{collect, log, selection, signals, simulation, threads};
 use alloc::vec::Vec;
 use tallygraph_callgraph::Graph;
 use tallygraph_callgraph::graph::Options;
@@ -43,9 +43,10 @@ pub unsafe fn start(stack: *mut u64) -> ! {
     };
     spool.append(&Record::Config(&blob));
     let options = Options {
-        separate_recs: config.get(Number::SeparateRecs).max(1) as u32,
-        separate_callers: config.get(Number::SeparateCallers) as u32,
+        rules: selection::default_rules(&config),
+        most_callers: selection::most_callers(&config),
         skip_direct_rec: config.is(Number::SkipDirectRec),
+        start_aside: !config.is(Number::CollectAtStart),
     };
     let engine_options = EngineOptions {
         no_links: config.is(Number::StressNoLinks),
@@ -60,7 +61,7 @@ pub unsafe fn start(stack: *mut u64) -> ! {
     if counts {
         simulation::configure(&config, fs_base);
     }
-    let mut profiler = Profiler::new(spool, counts, config.is(Number::SkipPlt));
+    let mut profiler = Profiler::new(spool, counts, &config);
     for path in config.texts(Text::ObjSkip) {
         profiler.skip_object(path);
     }
@@ -113,7 +114,7 @@ pub unsafe fn start(stack: *mut u64) -> ! {
         let mut rt = runtime::access();
         rt.instrumenting = rt.config.is(Number::InstrAtStart);
         rt.collecting = rt.config.is(Number::CollectAtStart);
-        if !rt.instrumenting || !rt.collecting {
+        if !rt.instrumenting {
             collect::start_paused(&mut rt);
         }
         if !rt.instrumenting {

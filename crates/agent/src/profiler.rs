@@ -2,19 +2,30 @@
 //! in the spool.
 
 use crate::objects::Object;
+use crate::selection::{self, Selected};
 use crate::simulation;
 use crate::spool::Spool;
 use alloc::vec::Vec;
 use tallygraph_callgraph::hash::Map;
-use tallygraph_callgraph::{BlockId, Context, CtxId, Edge, EdgeId, FnId, Place, Sink};
+use tallygraph_callgraph::{BlockId, Context, CtxId, Edge, EdgeId, FnId, Place, Rules, Sink};
 use tallygraph_engine::block::Decoded;
 use tallygraph_engine::engine::PcEntry;
 use tallygraph_engine::events::InsnEvents;
 use tallygraph_engine::maps::Region;
 use tallygraph_engine::thread::ThreadState;
 use tallygraph_engine::tool::{BlockIds, NewBlock, Tool};
+use tallygraph_wire::config::{Config, Number};
 use tallygraph_wire::spool::{self as wire, Charge, Record, Section, block_flags};
 use tallygraph_x64::Kind;
+
+/// What is kept of a function.
+#[derive(Clone, Default)]
+struct Chosen {
+    object: u32,
+    selected: Selected,
+    /// Raw name, where it is needed again.
+    name: Vec<u8>,
+}
 
 /// The tool.
 pub struct Profiler {
@@ -22,14 +33,21 @@ pub struct Profiler {
     pub spool: Spool,
     counts: bool,
     skip_plt: bool,
-    /// Paths of objects that are skipped.
-    skipped_objects: Vec<Vec<u8>>,
+    /// Options that name functions.
+    selection: selection::Functions,
+    /// Objects that are skipped.
+    skipped: selection::Objects,
+    /// Whether functions are skipped, by object and symbol.
+    fn_skips: Map<(u32, u64), bool>,
+    /// Object and raw name of each function that any option means, what it says of it, by number.
+    chosen: Vec<Chosen>,
     objects: Vec<Object>,
     /// Index in `objects` of the object last asked for.
     last: usize,
     functions: Map<(u32, u64), FnId>,
     resolvers: Vec<FnId>,
-    blocks: u32,
+    /// First and last instruction of what each block ends with, by number.
+    ends: Vec<(u64, u64)>,
     lengths: Vec<u8>,
     runs: Vec<u8>,
     extra: Vec<u8>,
@@ -41,17 +59,20 @@ pub struct Profiler {
 
 impl Profiler {
     /// A profiler that counts (or only runs) and records into `spool`.
-    pub fn new(spool: Spool, counts: bool, skip_plt: bool) -> Self {
+    pub fn new(spool: Spool, counts: bool, config: &Config) -> Self {
         Profiler {
             spool,
             counts,
-            skip_plt,
-            skipped_objects: Vec::new(),
+            skip_plt: config.is(Number::SkipPlt),
+            selection: selection::Functions::new(config),
+            skipped: selection::Objects::default(),
+            fn_skips: Map::default(),
+            chosen: alloc::vec![Chosen::default()],
             objects: Vec::new(),
             last: usize::MAX,
             functions: Map::default(),
             resolvers: Vec::new(),
-            blocks: 0,
+            ends: alloc::vec![(0, 0)],
             lengths: Vec::new(),
             runs: Vec::new(),
             extra: Vec::new(),
@@ -61,9 +82,30 @@ impl Profiler {
         }
     }
 
-    /// Skips an object, by its path with links resolved.
-    pub fn skip_object(&mut self, path: &[u8]) {
-        self.skipped_objects.push(path.to_vec());
+    /// Skips an object, by path, base name or build-id; true when it is one that is known already.
+    pub fn skip_object(&mut self, text: &[u8]) -> bool {
+        self.skipped.add(text);
+        let mut any = false;
+        for object in self.objects.iter_mut().filter(|o| !o.skipped) {
+            object.skipped = self.skipped.include(object);
+            any |= object.skipped;
+        }
+        any
+    }
+
+    /// What the options say of a function.
+    pub fn selected(&self, function: FnId) -> Selected {
+        self.chosen.get(function.0 as usize).map_or(Selected::default(), |c| c.selected)
+    }
+
+    /// Where the straight stretch of code that a block ends with starts and ends.
+    pub fn last_stretch(&self, block: BlockId) -> (u64, u64) {
+        self.ends.get(block.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Name of a function with triggers, as it is shown.
+    pub fn shown_name(&self, function: FnId) -> Vec<u8> {
+        self.chosen.get(function.0 as usize).map_or(Vec::new(), |c| self.selection.shown(&c.name))
     }
 
     /// The object mapped in a region; anonymous code belongs to none.
@@ -80,7 +122,8 @@ impl Profiler {
             self.last = i;
             return Some(i);
         }
-        let object = Object::open(self.objects.len() as u32 + 1, region);
+        let mut object = Object::open(self.objects.len() as u32 + 1, region);
+        object.skipped = self.skipped.include(&object);
         self.spool.append(&Record::Object {
             id: object.id,
             bias: object.bias,
@@ -109,7 +152,7 @@ impl Profiler {
     /// Notes the events of a block other than Ir, and hands out the counters of its sites.
     fn charge(&mut self, b: &NewBlock, counter: u32) -> Vec<u32> {
         let machine = simulation::machine();
-        if !machine.counts_events() {
+        if !machine.counts_events() || !b.collected {
             return Vec::new();
         }
         let mut sites = Vec::with_capacity(b.sites.len());
@@ -131,7 +174,7 @@ impl Profiler {
             if !columns.is_empty() {
                 let first = self.spool.counters(columns.len() as u32);
                 self.charge_site(last, &columns, first);
-                self.system.insert(self.blocks, first);
+                self.system.insert(self.ends.len() as u32 - 1, first);
             }
         }
         sites
@@ -148,6 +191,13 @@ impl Profiler {
     pub fn system_counter(&self, block: BlockId) -> u32 {
         self.system.get(&block.0).copied().unwrap_or(0)
     }
+}
+
+/// First and last address of the instructions after the last branch before the end.
+fn last_stretch(insns: &[Decoded]) -> (u64, u64) {
+    let Some((last, before)) = insns.split_last() else { return (0, 0) };
+    let branch = before.iter().rposition(|d| d.insn.ends_block());
+    (insns[branch.map_or(0, |i| i + 1)].pc, last.pc)
 }
 
 impl Sink for Profiler {
@@ -194,11 +244,19 @@ impl Tool for Profiler {
         let object = &self.objects[i];
         let svma = addr.wrapping_sub(object.bias);
         let section = object.section_at(svma);
+        let symbol = object.symbol_at(svma);
+        let by_name = symbol.is_some_and(|s| {
+            self.selection.skip_some()
+                && *self
+                    .fn_skips
+                    .entry((object.id, s.start))
+                    .or_insert_with(|| self.selection.skips(object.name(s)))
+        });
         Place {
             object: object.id,
             section: section as u8,
-            entry: object.symbol_at(svma).is_some_and(|s| s.start == svma),
-            skip: self.skip_plt && section == Section::Plt || self.skipped_objects.contains(&object.path),
+            entry: symbol.is_some_and(|s| s.start == svma),
+            skip: self.skip_plt && section == Section::Plt || object.skipped || by_name,
         }
     }
 
@@ -228,16 +286,30 @@ impl Tool for Profiler {
                 }
             }
         };
-        if let Some(&id) = self.functions.get(&(object, start)) {
+        // Functions of one name in one file are one function; of start routines the name tells as much.
+        let key = if self.selection.is_below_main(name) { u64::MAX } else { start };
+        if let Some(&id) = self.functions.get(&(object, key)) {
             return id;
         }
         let id = FnId(self.functions.len() as u32 + 1);
-        self.functions.insert((object, start), id);
+        self.functions.insert((object, key), id);
         if name.starts_with(b"_dl_runtime_resolve") {
             self.resolvers.push(id);
         }
+        let selected = self.selection.select(name);
+        let kept = if selected.rules.is_some_and(|r| r.triggers) { name.to_vec() } else { Vec::new() };
+        self.chosen.push(Chosen { object, selected, name: kept });
         self.spool.append(&Record::Function { id: id.0, object, start, size, section, name });
         id
+    }
+
+    fn rules(&mut self, function: FnId) -> Option<Rules> {
+        self.selected(function).rules
+    }
+
+    fn skips(&mut self, function: FnId) -> bool {
+        let object = self.chosen.get(function.0 as usize).map_or(0, |c| c.object);
+        object != 0 && self.objects[object as usize - 1].skipped
     }
 
     fn same_function(&mut self, a: u64, b: u64) -> bool {
@@ -256,12 +328,12 @@ impl Tool for Profiler {
     }
 
     fn block(&mut self, b: &NewBlock) -> BlockIds {
-        self.blocks += 1;
-        let block = BlockId(self.blocks);
+        let block = BlockId(self.ends.len() as u32);
+        self.ends.push(last_stretch(b.insns));
         if !self.counts {
             return BlockIds { block, counter: 0, repeated: Vec::new(), sites: Vec::new() };
         }
-        let counter = self.spool.counters(1);
+        let counter = if b.collected { self.spool.counters(1) } else { 0 };
         self.lengths.clear();
         self.runs.clear();
         self.extra.clear();
@@ -276,7 +348,7 @@ impl Tool for Profiler {
             expected = pc + insn.len as u64;
         }
         let mut repeated = Vec::new();
-        for &i in b.repeated {
+        for &i in b.repeated.iter().filter(|_| b.collected) {
             let counter = self.spool.counters(1);
             self.extra.extend_from_slice(&(i as u32).to_le_bytes());
             self.extra.extend_from_slice(&counter.to_le_bytes());
@@ -309,7 +381,8 @@ impl Tool for Profiler {
         if let Some(&counter) = self.prefixes.get(&key) {
             return counter;
         }
-        self.blocks += 1;
+        let id = self.ends.len() as u32;
+        self.ends.push((first.pc, first.pc));
         let counter = self.spool.counters(1);
         self.lengths.clear();
         self.runs.clear();
@@ -328,7 +401,7 @@ impl Tool for Profiler {
             expected = i.pc + i.len as u64;
         }
         self.spool.append(&Record::Block(wire::Block {
-            id: self.blocks,
+            id,
             context: context.0,
             object: place.object,
             addr: first.pc,

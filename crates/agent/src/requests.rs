@@ -1,14 +1,15 @@
 //! Client requests: what a program tells its profiler through the magic instruction sequence.
 
-use crate::runtime::{Access, Runtime, access};
+use crate::runtime::{Access, access};
 use crate::{collect, log};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
+use tallygraph_callgraph::CtxId;
 use tallygraph_engine::own_pid;
 use tallygraph_engine::thread::{ThreadState, reg};
 use tallygraph_sys::mem::read_guest;
-use tallygraph_wire::config::{Number, Text};
+use tallygraph_wire::config::Text;
 use tallygraph_wire::spool::Record;
 
 /// Requests of the core and of Callgrind, by number.
@@ -31,12 +32,12 @@ mod number {
     pub const ADD_DESC: u64 = CALLGRIND + 7;
 }
 
-/// Answers the request at the block that `rax` points to; the result goes to `rdx`. The guest
-/// goes on at `next`.
-pub fn answer(state: &mut ThreadState, next: u64) {
+/// Answers the request at the block that `rax` points to; the result goes to `rdx`. The guest was in
+/// `context` and goes on at `next`; gives the context it goes on in.
+pub fn answer(state: &mut ThreadState, next: u64, mut context: CtxId) -> CtxId {
     let mut words = [0u8; 48];
     if read_guest(own_pid(), state.regs.gpr[reg::RAX], &mut words) != 48 {
-        return;
+        return context;
     }
     let word = |i: usize| u64::from_le_bytes(words[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
     let (request, first, second) = (word(0), word(1), word(2));
@@ -72,20 +73,22 @@ pub fn answer(state: &mut ThreadState, next: u64) {
             0
         }
         number::TOGGLE => {
-            let on = !rt.collecting;
-            collect::set(&mut rt, state, next, None, Some(on));
+            let here = rt.engine.context_now(state, context);
+            context = rt.engine.switch_side(state, here);
+            rt.collecting = !rt.engine.graph.context(context).aside;
             0
         }
         number::START => {
-            collect::set(&mut rt, state, next, Some(true), None);
+            collect::set(&mut rt, state, next, true);
+            context = rt.engine.context_now(state, context);
             0
         }
         number::STOP => {
-            collect::set(&mut rt, state, next, Some(false), None);
+            collect::set(&mut rt, state, next, false);
             0
         }
         number::ADD_OBJ_SKIP => {
-            add_obj_skip(&mut rt, &text(first));
+            context = add_obj_skip(&mut rt, state, context, &text(first));
             0
         }
         number::ADD_DESC => {
@@ -94,18 +97,24 @@ pub fn answer(state: &mut ThreadState, next: u64) {
             0
         }
         // Unknown requests give their default.
-        _ => return,
+        _ => return context,
     };
     state.regs.gpr[reg::RDX] = result;
+    context
 }
 
-fn add_obj_skip(rt: &mut Access, path: &[u8]) {
-    let rt: &mut Runtime = rt;
+/// Skips an object from now on: new calls into it, and its frames on the stack.
+fn add_obj_skip(rt: &mut Access, state: &mut ThreadState, context: CtxId, path: &[u8]) -> CtxId {
     rt.config.push(Text::ObjSkip, path);
-    if !rt.config.is(Number::Quiet) {
-        log!("tallygraph: obj-skip added at run time takes effect for objects not yet executed");
+    if !rt.engine.tool.skip_object(path) {
+        return context;
     }
-    rt.engine.tool.skip_object(path);
+    // Calls into the object have been translated: all code is made again.
+    if rt.engine.single_thread {
+        rt.engine.flush_all(&mut [state], None);
+    }
+    collect::settle_all(rt, state);
+    rt.engine.skip_frames(state, context)
 }
 
 /// A NUL-terminated string of the guest, without the NUL, of bounded length.

@@ -1,7 +1,7 @@
 //! The one instance of engine and options in a guest process, and the loop around exits.
 
 use crate::profiler::Profiler;
-use crate::{requests, signals, syscalls};
+use crate::{requests, signals, syscalls, triggers};
 use alloc::vec::Vec;
 use tallygraph_engine::thread::ThreadState;
 use tallygraph_engine::{Engine, Next};
@@ -80,7 +80,12 @@ pub unsafe extern "C" fn on_exit(state: *mut ThreadState) -> u64 {
     // SAFETY: by this function's contract; no other reference exists while the thread is in the
     // engine.
     let state = unsafe { &mut *state };
-    let next = access().engine.on_exit(state);
+    let next = {
+        let mut rt = access();
+        let next = rt.engine.on_exit(state);
+        triggers::run_left(&mut rt, state);
+        next
+    };
     let at = follow(state, next);
     signals::before_resume(state);
     at
@@ -92,8 +97,12 @@ pub fn follow(state: &mut ThreadState, mut next: Next) -> u64 {
         next = match next {
             Next::Resume(at) => return at,
             Next::Syscall { next, fragment } => syscalls::perform(state, next, fragment),
+            Next::Enter { function, pc, context } => {
+                triggers::entered(state, function);
+                access().engine.resume_at(pc, context)
+            }
             Next::Request { next, context } => {
-                requests::answer(state, next);
+                let context = requests::answer(state, next, context);
                 let mut rt = access();
                 let context = rt.engine.context_now(state, context);
                 rt.engine.resume_at(next, context)

@@ -21,10 +21,10 @@
 
 use crate::runtime::{Access, access};
 use crate::syscalls::write_guest;
-use crate::{log, process, writer};
+use crate::{log, process, triggers, writer};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use tallygraph_callgraph::{CtxId, FnId};
+use tallygraph_callgraph::CtxId;
 use tallygraph_engine::Next;
 use tallygraph_engine::events;
 use tallygraph_engine::switch;
@@ -523,12 +523,7 @@ fn enter_function(rt: &mut Access, pc: u64) -> Result<u64, ()> {
 
 /// The context of a function without callers.
 pub fn root_context(rt: &mut Access, pc: u64) -> CtxId {
-    let function = match rt.engine.maps.exec_region(pc).cloned() {
-        Some(region) => tallygraph_engine::tool::Tool::function(&mut rt.engine.tool, pc, &region),
-        None => FnId::NONE,
-    };
-    let tallygraph_engine::Engine { graph, tool, .. } = &mut rt.engine;
-    graph.root(function, tool)
+    rt.engine.root_at(pc)
 }
 
 /// Writes the frame on the guest's stack; gives its address.
@@ -676,6 +671,7 @@ pub fn sigreturn(state: &mut ThreadState) -> ! {
             t.frames.truncate(i);
             let context = rt.engine.interrupted_context(state, frame.depth, frame.context);
             rt.engine.pop_to(state, frame.depth);
+            triggers::run_left(&mut rt, state);
             context
         }
         None => root_context(&mut rt, uc.rip),

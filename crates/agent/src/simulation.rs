@@ -312,9 +312,10 @@ fn note(core: &Core, state: &ThreadState, column: u8, n: u64) {
     }
 }
 
-/// Counts what is not certain: at the site and beside the newest entry.
+/// Counts what is not certain: at the site and beside the newest entry. A site without counter is in code
+/// that runs aside.
 fn uncertain(core: &Core, state: &mut ThreadState, counter: u32, column: u8, n: u64) {
-    if column != 0 {
+    if column != 0 && counter != 0 {
         count(state, counter, n);
         note(core, state, column, n);
     }
@@ -322,7 +323,7 @@ fn uncertain(core: &Core, state: &mut ThreadState, counter: u32, column: u8, n: 
 
 /// Counts certain events whose number was not known: at the site and in the running total.
 fn certain(state: &mut ThreadState, counter: u32, event: usize, n: u64) {
-    if n != 0 && machine().certain[event] != 0 {
+    if n != 0 && counter != 0 && machine().certain[event] != 0 {
         count(state, counter, n);
         count(state, TOTAL_COUNTER + 1 + event as u32, n);
     }
@@ -434,7 +435,7 @@ fn reference(core: &mut Core, state: &mut ThreadState, kind: Kind, address: u64,
         Some(last) => last.reference(kind, address, size),
         None => return,
     };
-    if hit {
+    if hit || counter == 0 {
         return;
     }
     let columns = &machine.misses[kind as usize];

@@ -12,6 +12,25 @@ use tallygraph_wire::spool::{
 /// Largest record log.
 const LOG_SIZE: u64 = 0x8000_0000;
 
+/// Counters of a call edge; edges that the profile shows as one are of one group.
+#[derive(Clone, Copy, Debug)]
+pub struct Calls {
+    /// Number of the group.
+    pub group: u32,
+    /// Counter of calls.
+    pub count: u32,
+    /// First counter of inclusive cost.
+    pub inclusive: u32,
+}
+
+/// A counter of calls that a part does not show.
+#[derive(Clone, Copy, Debug)]
+pub struct TakenOut {
+    slot: u64,
+    counter: u64,
+    baseline: u64,
+}
+
 /// The spool of this process.
 pub struct Spool {
     file: i32,
@@ -221,6 +240,46 @@ impl Spool {
     pub fn rebase(&self) {
         for slot in 0..self.arenas() {
             self.write_baseline(slot, &self.read_counters(slot, 0));
+        }
+    }
+
+    /// Takes calls without inclusive cost out of the part that is about to be written: their number is
+    /// kept for the next. `calls` is ordered by group. What is taken out is to be given back by
+    /// [`Spool::give_back`].
+    pub fn take_out(&self, calls: &[Calls]) -> Vec<TakenOut> {
+        let slots = 0..self.arenas();
+        let mut all: Vec<_> =
+            slots.map(|s| (self.read_counters(s, 0), self.read_counters(s, BASELINE_OFFSET))).collect();
+        let mut taken = Vec::new();
+        for group in calls.chunk_by(|a, b| a.group == b.group) {
+            let cost = |(now, base): &(Vec<u64>, Vec<u64>)| {
+                let one = |c: &Calls| now[c.inclusive as usize].wrapping_sub(base[c.inclusive as usize]);
+                group.iter().map(one).fold(0, u64::wrapping_add)
+            };
+            if all.iter().map(cost).fold(0, u64::wrapping_add) != 0 {
+                continue;
+            }
+            for (slot, (now, base)) in all.iter_mut().enumerate() {
+                for c in group.iter().map(|c| c.count as usize) {
+                    if now[c] == base[c] {
+                        continue;
+                    }
+                    taken.push(TakenOut { slot: slot as u64, counter: c as u64, baseline: base[c] });
+                    base[c] = now[c];
+                }
+            }
+        }
+        if !taken.is_empty() {
+            all.iter().enumerate().for_each(|(slot, (_, base))| self.write_baseline(slot as u64, base));
+        }
+        taken
+    }
+
+    /// See [`Spool::take_out`].
+    pub fn give_back(&self, taken: &[TakenOut]) {
+        for t in taken {
+            let at = ARENAS_OFFSET + t.slot * ARENA_STRIDE + BASELINE_OFFSET + t.counter * 8;
+            fd::pwrite_all(self.file, &t.baseline.to_le_bytes(), at);
         }
     }
 

@@ -26,7 +26,7 @@ use tallygraph_sys::{Errno, abi, raw, syscall};
 use tallygraph_wire::spool::{BASELINE_OFFSET, Record};
 
 /// Bytes of the engine's stack of a thread.
-const ENGINE_STACK: u64 = 256 * 1024;
+const ENGINE_STACK: u64 = 1 << 20;
 
 const CLONE_VM: u64 = 0x100;
 const CLONE_VFORK: u64 = 0x4000;

@@ -93,9 +93,7 @@ fn run_writer(rt: &Runtime, words: &[&[u8]]) {
 /// Writes the last part at the end of the guest.
 pub fn final_dump_locked(rt: &mut Access, state: &mut ThreadState) {
     collect::settle_all(rt, state);
-    if let Some(then) = rt.paused.take() {
-        rt.engine.tool.spool.discard_since(&then);
-    }
+    collect::prepare_last(rt);
     rt.engine.tool.spool.finish();
     if rt.config.is(Number::Stats) {
         print_statistics(rt);

@@ -9,6 +9,7 @@
 //! Callgrind's, so that profiles stay comparable; `docs/counting.md` lists them.
 //!
 //! - [`graph`]: functions, contexts, edges, the decision about a transfer of control;
+//! - [`rules`]: what options say of single functions;
 //! - [`shadow_stack`]: the entries that calls push and returns pop.
 
 #![cfg_attr(not(test), no_std)]
@@ -17,9 +18,11 @@ extern crate alloc;
 
 pub mod graph;
 pub mod hash;
+pub mod rules;
 pub mod shadow_stack;
 
 pub use graph::{CallVariant, Context, Edge, Graph, Options, Sink, Transfer};
+pub use rules::Rules;
 pub use shadow_stack::{Entry, EntryInfo, EntryKind, ReturnOutcome, Stack};
 
 macro_rules! id {

@@ -217,66 +217,31 @@ pub fn jump_continuation(
     asm.jmp_mem(A, CONTINUATION);
 }
 
-/// What a return still has to count of its block.
-pub struct LateCounts<'a> {
-    /// Instructions, for the running total.
-    pub insns: i32,
-    /// The block's counter, when it could not be placed where flags are dead.
-    pub counter: Option<i32>,
-    /// Events that go with the counter.
-    pub events: &'a [u32; CERTAIN],
-}
-
-impl LateCounts<'_> {
-    /// Adds them; leaves the running total in `r10`. *Spilled*.
-    fn add(&self, asm: &mut Asm, counting: bool) {
-        if let Some(counter) = self.counter {
-            asm.load_gs(B, counter);
-            asm.lea(B, B, 1);
-            asm.store_gs(counter, B);
-            events::add_totals_through(asm, B, self.events);
-        }
-        if counting {
-            asm.load_gs(B, TOTAL);
-            asm.lea(B, B, self.insns);
-            asm.store_gs(TOTAL, B);
-        }
+/// A return instruction after the block's own counter: updates the total and goes through the
+/// newest continuation. `count` adds a counter that could not be placed where flags are dead.
+pub fn return_through(
+    asm: &mut Asm,
+    insns: i32,
+    late_counter: Option<i32>,
+    late_events: &[u32; CERTAIN],
+    block: u32,
+    counting: bool,
+) {
+    asm.store_gs(A_SLOT, A);
+    asm.store_gs(B_SLOT, B);
+    if let Some(counter) = late_counter {
+        asm.load_gs(B, counter);
+        asm.lea(B, B, 1);
+        asm.store_gs(counter, B);
+        events::add_totals_through(asm, B, late_events);
     }
-}
-
-/// A return instruction: counts the rest of its block and goes through the newest continuation.
-pub fn return_through(asm: &mut Asm, late: &LateCounts, block: u32, counting: bool) {
-    spill(asm);
-    late.add(asm, counting);
-    asm.store_gs32_imm(disp!(last_block), block);
-    asm.load_gs(A, disp!(shadow_top));
-    asm.jmp_mem(A, CONTINUATION);
-}
-
-/// A return instruction that pops `pop` bytes besides. When it leaves the newest frame, the return address is
-/// moved up to where the stack pointer will have been, the entry too, and the rest is an ordinary return;
-/// else the engine decides.
-pub fn return_popping(asm: &mut Asm, pop: u32, late: &LateCounts, block: u32, counting: bool) {
-    spill(asm);
-    late.add(asm, counting);
-    asm.store_gs32_imm(disp!(last_block), block);
-    keep_flags(asm, true);
-    asm.load_gs(A, disp!(shadow_top));
-    asm.cmp_load(Gpr::Rsp, A, SP);
-    let newest = asm.jcc8(cc::E);
-    restore_flags(asm, true);
-    asm.store_gs32_imm(disp!(ret_pop), pop);
-    asm.jmp(crate::switch::exit_to_engine as *const () as u64);
-    asm.bind8(newest);
-    asm.move_top(B, pop as i32);
-    asm.add_mem_imm32(A, pop as i32);
-    restore_flags(asm, true);
-    asm.lea_rsp32(pop as i32);
     if counting {
         asm.load_gs(B, TOTAL);
-    } else {
-        asm.load_gs(B, B_SLOT);
+        asm.lea(B, B, insns);
+        asm.store_gs(TOTAL, B);
     }
+    asm.store_gs32_imm(disp!(last_block), block);
+    asm.load_gs(A, disp!(shadow_top));
     asm.jmp_mem(A, CONTINUATION);
 }
 

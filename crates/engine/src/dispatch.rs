@@ -6,6 +6,7 @@ use crate::events::{self, CERTAIN, Simulation};
 use crate::exit::{CallSite, Exit, ExitKind, special};
 use crate::thread::{ThreadState, reg};
 use crate::tool::Tool;
+use alloc::vec::Vec;
 use tallygraph_callgraph::hash::Map;
 use tallygraph_callgraph::shadow_stack::Effects;
 use tallygraph_callgraph::{
@@ -31,6 +32,15 @@ pub enum Next {
         /// Context of the block.
         context: CtxId,
     },
+    /// Run what is to be done when this function is entered, then go on in it.
+    Enter {
+        /// The function.
+        function: FnId,
+        /// Its first instruction.
+        pc: u64,
+        /// Its context.
+        context: CtxId,
+    },
     /// No code can be run at this guest address: the guest gets what the hardware would raise.
     Fault {
         /// Guest address.
@@ -52,6 +62,7 @@ struct ThreadEffects<'e> {
     state: *mut ThreadState,
     continuations: &'e Map<u64, EntryInfo>,
     graph: &'e Graph,
+    left: &'e mut Vec<FnId>,
     counts: bool,
     sim: Option<Simulation>,
     pass_on: fn(&mut ThreadState, u32, u64),
@@ -99,6 +110,9 @@ impl Effects for ThreadEffects<'_> {
     fn set_active(&mut self, function: FnId, count: u32) {
         // SAFETY: as above; variants with larger functions carry none.
         unsafe { *(*self.state).active(function.0) = count }
+        if count == 0 && self.graph.rules(function).triggers {
+            self.left.push(function);
+        }
     }
 }
 
@@ -117,12 +131,14 @@ impl<T: Tool> Engine<T> {
         // in the engine.
         let entries = unsafe { core::slice::from_raw_parts_mut(state.shadow_base as *mut Entry, room) };
         let mut stack = Stack::new(entries, depth);
+        let sim = self.simulation_now();
         let mut fx = ThreadEffects {
             state,
             continuations: &self.continuations,
             graph: &self.graph,
+            left: &mut self.left,
             counts: self.tool.counts(),
-            sim: self.simulation_now(),
+            sim,
             pass_on: T::pass_on,
         };
         let result = f(&mut stack, &mut fx);
@@ -188,6 +204,7 @@ impl<T: Tool> Engine<T> {
                 self.replace_stale(exit.fragment, exit.target, context, link)
             }
             ExitKind::Warm => self.warm_up(id, exit.fragment, link),
+            ExitKind::Enter(function, context) => Next::Enter { function, pc: exit.target, context },
             ExitKind::Syscall => {
                 self.stats.syscalls += 1;
                 Next::Syscall { next: exit.target, fragment: exit.fragment }
@@ -239,6 +256,14 @@ impl<T: Tool> Engine<T> {
         })
     }
 
+    /// The context of a function without callers, by an address in it.
+    pub fn root_at(&mut self, pc: u64) -> CtxId {
+        // Skipped code without a caller belongs to no function.
+        let skipped = self.place_of(pc).is_some_and(|p| p.skip);
+        let function = if skipped { FnId::NONE } else { self.function_of(pc) };
+        self.graph.root(function, &mut self.tool)
+    }
+
     /// Number of entries on a thread's shadow stack, the bottom included.
     pub fn depth(&self, state: &ThreadState) -> usize {
         ((state.shadow_top - state.shadow_base) / size_of::<Entry>() as u64 + 1) as usize
@@ -275,6 +300,7 @@ impl<T: Tool> Engine<T> {
             state,
             continuations: &self.continuations,
             graph: &self.graph,
+            left: &mut self.left,
             counts,
             sim,
             pass_on,
@@ -322,7 +348,7 @@ impl<T: Tool> Engine<T> {
     /// the code cache address where it stopped.
     pub fn count_partial(&mut self, state: &mut ThreadState, fragment: u32, executed: usize, pc: u64) {
         let f = &self.fragments[fragment as usize];
-        if !self.tool.counts() || f.context == self.off_context {
+        if !self.tool.counts() || f.context == self.off_context || self.graph.context(f.context).aside {
             return;
         }
         let (counter, insns) = (f.counter, f.insns as usize);
@@ -461,7 +487,7 @@ impl<T: Tool> Engine<T> {
         let known = site.level > 1 || !site.function.is_none();
         if site.function.is_none() && !self.off {
             // The target was not mapped when the call was translated.
-            site.function = self.function_of(site.to_addr);
+            site.function = self.callee_of(site.caller, site.to_addr);
             site.level = self.graph.first_level(site.caller, site.function).0;
         }
         match self.thunk(&site, fragment) {
@@ -550,15 +576,13 @@ impl<T: Tool> Engine<T> {
         match outcome {
             ReturnOutcome::Return(context) => self.resume_at(target, context),
             ReturnOutcome::Underflow => {
-                let function = self.function_of(target);
-                let context = self.graph.root(function, &mut self.tool);
+                let context = self.root_at(target);
                 self.resume_at(target, context)
             }
             ReturnOutcome::Jump => {
                 let known = self.block_contexts.get(block.0 as usize).copied();
                 let Some(context) = known.or(self.off.then_some(self.off_context)) else {
-                    let function = self.function_of(target);
-                    let context = self.graph.root(function, &mut self.tool);
+                    let context = self.root_at(target);
                     return self.resume_at(target, context);
                 };
                 let site = self.jump_site(context, block, 0, target);
@@ -620,6 +644,7 @@ impl<T: Tool> Engine<T> {
     }
 }
 
+/// The entries of a thread's shadow stack, the bottom first.
 pub(crate) fn shadow_entries(state: &ThreadState) -> &'static mut [Entry] {
     let n = (state.shadow_top - state.shadow_base) / size_of::<Entry>() as u64 + 1;
     // SAFETY: mapped and owned by a thread that is in the engine.

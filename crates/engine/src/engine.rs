@@ -21,7 +21,7 @@ use crate::thread::disp;
 use crate::tool::Tool;
 use alloc::vec::Vec;
 use tallygraph_callgraph::hash::Map;
-use tallygraph_callgraph::{BlockId, CtxId, EntryInfo, Graph, Place};
+use tallygraph_callgraph::{BlockId, CtxId, EntryInfo, FnId, Graph, Place};
 use tallygraph_sys::Errno;
 use tallygraph_sys::mem::{self, RW};
 use tallygraph_x64::accesses::Analyser;
@@ -118,6 +118,10 @@ pub struct Engine<T: Tool> {
     /// Exits whose stubs nothing leads to any more, to be used again.
     pub(crate) free_exits: Vec<u32>,
     pub(crate) continuations: Map<u64, EntryInfo>,
+    /// Collection is to be switched when the engine comes on.
+    pub(crate) toggled: bool,
+    /// Functions with triggers that were left and not yet told of, in order.
+    pub(crate) left: Vec<FnId>,
     pub(crate) pc_map: Vec<PcEntry>,
     pub(crate) thunks: Map<CallSite, u64>,
     pub(crate) insns: Vec<Decoded>,
@@ -197,6 +201,8 @@ impl<T: Tool> Engine<T> {
             sites: Vec::new(),
             free_exits: Vec::new(),
             continuations: Map::default(),
+            left: Vec::new(),
+            toggled: false,
             pc_map: Vec::with_capacity(1 << 25),
             thunks: Map::default(),
             insns: Vec::new(),
@@ -216,6 +222,16 @@ impl<T: Tool> Engine<T> {
         engine.clear_lookup();
         engine.off_context = engine.graph.unwatched(&mut engine.tool);
         Ok(engine)
+    }
+
+    /// Context of a block.
+    pub fn block_context(&self, block: BlockId) -> CtxId {
+        self.block_contexts.get(block.0 as usize).copied().unwrap_or(CtxId::NONE)
+    }
+
+    /// Functions with triggers that were left since this was asked last, in order.
+    pub fn take_left(&mut self) -> Vec<FnId> {
+        core::mem::take(&mut self.left)
     }
 
     pub(crate) fn clear_lookup(&mut self) {

@@ -55,6 +55,8 @@ pub enum ExitKind {
     Stale,
     /// The fragment has run often: it is made again, with care.
     Warm,
+    /// A function with triggers was entered, in this context; `target` is its first instruction.
+    Enter(FnId, CtxId),
     /// A system call; `target` is the address after it.
     Syscall,
     /// A client request; `target` is the address after it.

@@ -11,6 +11,7 @@
 //! - [`block`]: guest bytes to instructions; [`emit`], [`calls`], [`translate`]: instructions to code;
 //! - [`events`]: memory accesses and branches for the simulators;
 //! - [`exit`], [`dispatch`]: leaving the code cache and going on; [`switch`]: the register switch;
+//! - [`rebind`]: changing what frames on the stack mean;
 //! - [`maps`]: what is executable; [`tool`]: the seam to the profiler.
 
 #![no_std]
@@ -30,6 +31,7 @@ pub mod exit;
 pub mod layout;
 pub mod maps;
 pub mod off;
+pub mod rebind;
 pub mod switch;
 pub mod thread;
 pub mod tool;

@@ -124,8 +124,7 @@ impl<T: Tool> Engine<T> {
                 if entry.sp == u64::MAX {
                     // The bottom.
                     if entry.total != 0 {
-                        let function = self.function_of(entry.total);
-                        here = self.graph.root(function, &mut self.tool);
+                        here = self.root_at(entry.total);
                     }
                     continue;
                 }
@@ -141,10 +140,9 @@ impl<T: Tool> Engine<T> {
                 continue;
             };
             if here.is_none() {
-                let function = self.function_of(site.pc);
-                here = self.graph.root(function, &mut self.tool);
+                here = self.root_at(site.pc);
             }
-            let function = self.function_of(site.to_addr);
+            let function = self.callee_of(here, site.to_addr);
             // SAFETY: as above; functions beyond the table have no count.
             let active =
                 |f: FnId| unsafe { (f.0 < crate::layout::MAX_FUNCTIONS).then(|| *(*this).active(f.0)) };
@@ -173,8 +171,10 @@ impl<T: Tool> Engine<T> {
             here = to;
         }
         if here.is_none() {
-            let function = self.function_of(pc);
-            here = self.graph.root(function, &mut self.tool);
+            here = self.root_at(pc);
+        }
+        if core::mem::take(&mut self.toggled) {
+            here = self.switch_side(state, here);
         }
         state.replayed = here.0;
     }
@@ -193,7 +193,7 @@ impl<T: Tool> Engine<T> {
         let Some(to) = self.place_of(site.to_addr) else { return info };
         let block = self.site_block(caller, site.pc);
         let (first, certain) = self.graph.first_level(caller, function);
-        let level = if certain { first } else { first.max(level + 1).min(self.graph.variants()) };
+        let level = if certain { first } else { first.max(level + 1).min(self.graph.variants(function)) };
         let v = self.graph.call(caller, block, function, &to, site.to_addr, level, &mut self.tool);
         info.edge = v.edge;
         info.to = v.to;
@@ -218,6 +218,7 @@ impl<T: Tool> Engine<T> {
             insns: &insns,
             repeated: &[],
             conditional: false,
+            collected: false,
             events: &[],
             sites: &[],
         };

@@ -29,49 +29,13 @@ pub unsafe extern "C" fn exit_plain() {
     )
 }
 
-/// A return did not match the newest entry, which `r11` points to; flags are the guest's.
-///
-/// When the stack pointer lies above the entry's and below that of the next one, the callee has dropped
-/// arguments before it returned (JavaScript's calling convention, for one): the entry moves to where the return
-/// address is, and the continuation is tried once more. Else the engine decides.
-///
-/// # Safety
-///
-/// Jumped to from generated code only; not a function. `r10` and `r11` are spilled.
-#[unsafe(naked)]
-pub unsafe extern "C" fn exit_return() {
-    naked_asm!(
-        "mov gs:[{rax}], rax",
-        "lahf",
-        "seto al",
-        "cmp rsp, [r11]",
-        "jbe 2f",
-        "cmp rsp, [r11 - {size}]",
-        "jae 2f",
-        "mov [r11], rsp",
-        "add al, 0x7f",
-        "sahf",
-        "mov rax, gs:[{rax}]",
-        "jmp [r11 + {continuation}]",
-        "2:",
-        "add al, 0x7f",
-        "sahf",
-        "mov rax, gs:[{rax}]",
-        "jmp {engine}",
-        rax = const gpr_disp(0),
-        size = const size_of::<tallygraph_callgraph::Entry>(),
-        continuation = const core::mem::offset_of!(tallygraph_callgraph::Entry, continuation),
-        engine = sym exit_to_engine,
-    )
-}
-
 /// Leaves the code cache because a return did not match the shadow stack.
 ///
 /// # Safety
 ///
 /// Jumped to from generated code only; not a function. `r10` and `r11` are spilled.
 #[unsafe(naked)]
-pub unsafe extern "C" fn exit_to_engine() {
+pub unsafe extern "C" fn exit_return() {
     naked_asm!(
         "mov dword ptr gs:[{id}], {value}",
         "jmp {spilled}",
@@ -89,7 +53,6 @@ pub unsafe extern "C" fn exit_to_engine() {
 #[unsafe(naked)]
 pub unsafe extern "C" fn exit_return_off() {
     naked_asm!(
-        // Harmless where the return goes through: the slot is the guest's own value.
         "mov gs:[{r10}], r10",
         "jmp {exit_return}",
         r10 = const gpr_disp(10),

@@ -9,7 +9,7 @@ use crate::events::{InsnEvents, Site};
 use crate::maps::Region;
 use crate::thread::ThreadState;
 use alloc::vec::Vec;
-use tallygraph_callgraph::{BlockId, CtxId, FnId, Place, Sink};
+use tallygraph_callgraph::{BlockId, CtxId, FnId, Place, Rules, Sink};
 
 /// A block about to be translated.
 pub struct NewBlock<'a> {
@@ -23,6 +23,8 @@ pub struct NewBlock<'a> {
     pub repeated: &'a [u16],
     /// It ends in a conditional branch.
     pub conditional: bool,
+    /// Its costs are collected; else no counter of it is ever used.
+    pub collected: bool,
     /// Certain events of each instruction; empty when nothing is simulated.
     pub events: &'a [InsnEvents],
     /// Where counters for other events are needed.
@@ -51,6 +53,16 @@ pub trait Tool: Sink {
     fn stretch_end(&mut self, addr: u64, region: &Region) -> u64;
     /// The function that a call to `addr` enters.
     fn function(&mut self, addr: u64, region: &Region) -> FnId;
+    /// How calls of a function are treated; none for the way of most.
+    fn rules(&mut self, function: FnId) -> Option<Rules> {
+        let _ = function;
+        None
+    }
+    /// Calls of this function are skipped because of the object it lies in.
+    fn skips(&mut self, function: FnId) -> bool {
+        let _ = function;
+        false
+    }
     /// The addresses lie in the same function as far as symbols tell.
     fn same_function(&mut self, a: u64, b: u64) -> bool;
     /// A jump out of this function counts as leaving it and calling the target from its own

@@ -136,10 +136,19 @@ impl<T: Tool> Engine<T> {
 
     /// The function a call to `pc` enters.
     pub(crate) fn function_of(&mut self, pc: u64) -> FnId {
-        match self.maps.exec_region(pc) {
-            Some(region) => self.tool.function(pc, region),
-            None => FnId::NONE,
+        let Some(region) = self.maps.exec_region(pc) else { return FnId::NONE };
+        let function = self.tool.function(pc, region);
+        if !self.graph.knows(function) {
+            let rules = self.tool.rules(function).unwrap_or(self.graph.options().rules);
+            self.graph.set_rules(function, rules);
         }
+        function
+    }
+
+    /// The function that a call of `pc` from a context counts as.
+    pub(crate) fn callee_of(&mut self, caller: CtxId, pc: u64) -> FnId {
+        let function = self.function_of(pc);
+        self.graph.callee(caller, function)
     }
 
     /// The function that a transfer to `to` enters, and the recursion level to try first.
@@ -147,7 +156,7 @@ impl<T: Tool> Engine<T> {
         if self.off {
             return (FnId::NONE, 1);
         }
-        let function = self.function_of(to);
+        let function = self.callee_of(caller, to);
         (function, self.graph.first_level(caller, function).0)
     }
 
@@ -356,6 +365,7 @@ impl<T: Tool> Engine<T> {
             }
             None => plan.clear(),
         }
+        let counting = self.counting() && !self.graph.context(context).aside;
         let mut ids = if self.off {
             Self::no_ids()
         } else {
@@ -365,6 +375,7 @@ impl<T: Tool> Engine<T> {
                 insns,
                 repeated: &repeated,
                 conditional,
+                collected: counting,
                 events: &plan.events,
                 sites: &plan.sites,
             })
@@ -374,7 +385,6 @@ impl<T: Tool> Engine<T> {
         let block = ids.block;
         self.note_block(block, context);
         let counter = ids.counter;
-        let counting = self.counting();
         let dead_after = block::flags_dead_after(&mut self.maps, insns, end);
         let (buf, base) = self.cache.free();
         let mut asm = Asm::new(buf, base);
@@ -564,6 +574,7 @@ impl<T: Tool> Engine<T> {
                 insns: path,
                 repeated: &[],
                 conditional: true,
+                collected: e.counting,
                 events,
                 sites: &[],
             };
@@ -650,19 +661,31 @@ impl<T: Tool> Engine<T> {
             Kind::CallInd | Kind::JmpInd => return self.emit_indirect(asm, e, &last),
             Kind::Ret => {
                 let pop = insn.imm as u16 as u32;
+                let late = e.late.then(|| counter_disp(e.ids.counter));
                 let block = e.ids.block.0;
-                let late = calls::LateCounts {
-                    insns: e.insns.len() as i32,
-                    counter: e.late.then(|| counter_disp(e.ids.counter)),
-                    events: &e.certain,
-                };
                 if pop != 0 {
-                    calls::return_popping(asm, pop, &late, block, e.counting);
+                    asm.store_gs32_imm(crate::thread::disp!(ret_pop), pop);
+                    // The engine handles it: the continuation can't know how much to pop.
+                    calls::spill(asm);
+                    if let Some(counter) = late {
+                        asm.load_gs(Gpr::R10, counter);
+                        asm.lea(Gpr::R10, Gpr::R10, 1);
+                        asm.store_gs(counter, Gpr::R10);
+                        events::add_totals_through(asm, Gpr::R10, &e.certain);
+                    }
+                    if e.counting {
+                        asm.load_gs(Gpr::R10, TOTAL);
+                        asm.lea(Gpr::R10, Gpr::R10, e.insns.len() as i32);
+                        asm.store_gs(TOTAL, Gpr::R10);
+                    }
+                    asm.store_gs32_imm(crate::thread::disp!(last_block), block);
+                    asm.jmp(crate::switch::exit_return as *const () as u64);
                 } else {
                     if self.off {
                         calls::return_uncounted(asm);
                     } else {
-                        calls::return_through(asm, &late, block, e.counting);
+                        let insns = if e.counting { e.insns.len() as i32 } else { 0 };
+                        calls::return_through(asm, insns, late, &e.certain, block, self.counting());
                     }
                 }
             }
@@ -752,7 +775,7 @@ impl<T: Tool> Engine<T> {
             pc,
         };
         calls::keep_flags(asm, keep_flags);
-        Some(self.emit_call_start(asm, &site, &to, e.fragment, e.total_late))
+        self.emit_call_start(asm, &site, &to, e.fragment, e.total_late)
     }
 
     /// Emits the rest of a call from where the return address is pushed, registers are spilled and
@@ -765,8 +788,9 @@ impl<T: Tool> Engine<T> {
         fragment: u32,
         total_loaded: bool,
     ) {
-        let continuation = self.emit_call_start(asm, site, to, fragment, total_loaded);
-        self.emit_continuation(asm, &continuation);
+        if let Some(continuation) = self.emit_call_start(asm, site, to, fragment, total_loaded) {
+            self.emit_continuation(asm, &continuation);
+        }
     }
 
     fn call_level_kind(&mut self, site: CallSite) -> ExitKind {
@@ -781,10 +805,16 @@ impl<T: Tool> Engine<T> {
         to: &Place,
         fragment: u32,
         total_loaded: bool,
-    ) -> Continuation {
+    ) -> Option<Continuation> {
         let counting = self.counting();
         let mut variant = if self.off {
-            CallVariant { to: self.off_context, edge: EdgeId::NONE, active: FnId::NONE, active_before: 0 }
+            CallVariant {
+                to: self.off_context,
+                edge: EdgeId::NONE,
+                active: FnId::NONE,
+                active_before: 0,
+                triggers: false,
+            }
         } else {
             self.graph.call(
                 site.caller,
@@ -798,6 +828,7 @@ impl<T: Tool> Engine<T> {
         };
         if variant.active.0 >= crate::layout::MAX_FUNCTIONS {
             variant.active = FnId::NONE;
+            variant.triggers = false;
         }
         let edge = (variant.edge != EdgeId::NONE).then(|| *self.graph.edge(variant.edge));
         let is_jump = site.return_to.is_none();
@@ -806,7 +837,11 @@ impl<T: Tool> Engine<T> {
             calls::push_entry(asm, &variant, edge.as_ref(), is_jump, counting, total_loaded, sim.as_ref());
         calls::restore_flags(asm, site.keep_flags);
         calls::unspill(asm);
-        self.jump_exit(asm, ExitKind::Linked(variant.to), fragment, site.to_addr);
+        if variant.triggers {
+            self.leave(asm, ExitKind::Enter(site.function, variant.to), fragment, site.to_addr);
+        } else {
+            self.jump_exit(asm, ExitKind::Linked(variant.to), fragment, site.to_addr);
+        }
         if let Some(field) = fields.other_level {
             asm.patch32(field, (asm.len() - field - 4) as i32);
             calls::restore_flags(asm, site.keep_flags);
@@ -818,7 +853,14 @@ impl<T: Tool> Engine<T> {
             let base = asm.pc() - asm.len() as u64;
             self.exit(id).field = base as u32 + field as u32;
         }
-        Continuation { site: *site, variant, edge, fragment, field: fields.continuation }
+        if variant.triggers {
+            // The engine has to know when the function is left.
+            let (_, stub) = self.new_exit(ExitKind::LazyContinuation, fragment, 0, true);
+            asm.patch32(fields.continuation, stub as i32);
+            self.continuations.insert(stub, entry_info(site, &variant));
+            return None;
+        }
+        Some(Continuation { site: *site, variant, edge, fragment, field: fields.continuation })
     }
 
     /// Emits the continuation of a call. Gives the length of the code before its last jump, the one
@@ -829,17 +871,7 @@ impl<T: Tool> Engine<T> {
         let sim = self.simulation_now();
         let mut at = asm.pc();
         asm.patch32(*field, at as i32);
-        let info = EntryInfo {
-            kind: match site.return_to {
-                Some(return_to) => EntryKind::Call { return_to },
-                None => EntryKind::Jump,
-            },
-            edge: variant.edge,
-            active: variant.active,
-            active_before: variant.active_before,
-            caller: site.caller,
-            to: variant.to,
-        };
+        let info = entry_info(site, variant);
         self.continuations.insert(at, info);
         match site.return_to {
             Some(return_to) => {
@@ -893,8 +925,13 @@ impl<T: Tool> Engine<T> {
     fn emit_uncounted_call(&mut self, asm: &mut Asm, site: &CallSite, fragment: u32) -> Continuation {
         let field = calls::push_uncounted(asm);
         self.jump_exit(asm, ExitKind::Linked(self.off_context), fragment, site.to_addr);
-        let variant =
-            CallVariant { to: self.off_context, edge: EdgeId::NONE, active: FnId::NONE, active_before: 0 };
+        let variant = CallVariant {
+            to: self.off_context,
+            edge: EdgeId::NONE,
+            active: FnId::NONE,
+            active_before: 0,
+            triggers: false,
+        };
         Continuation { site: *site, variant, edge: None, fragment, field }
     }
 
@@ -1001,12 +1038,12 @@ impl<T: Tool> Engine<T> {
                 keep_flags: false,
                 pc: last.pc,
             };
-            continuation = Some(if self.off && return_to.is_some() {
-                self.emit_uncounted_call(asm, &site, e.fragment)
+            continuation = if self.off && return_to.is_some() {
+                Some(self.emit_uncounted_call(asm, &site, e.fragment))
             } else {
                 calls::spill_second(asm);
                 self.emit_call_start(asm, &site, &to, e.fragment, false)
-            });
+            };
         }
         asm.patch32(other, (asm.len() - other - 4) as i32);
         continuation
@@ -1090,6 +1127,21 @@ impl<T: Tool> Engine<T> {
             self.lookup_used = true;
         }
         Ok(entry)
+    }
+}
+
+/// What the entry of a call means.
+fn entry_info(site: &CallSite, variant: &CallVariant) -> EntryInfo {
+    EntryInfo {
+        kind: match site.return_to {
+            Some(return_to) => EntryKind::Call { return_to },
+            None => EntryKind::Jump,
+        },
+        edge: variant.edge,
+        active: variant.active,
+        active_before: variant.active_before,
+        caller: site.caller,
+        to: variant.to,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Addresses to files, lines and inline frames, and raw symbol names to readable ones.
+//! Addresses to files, lines and inline frames.
 //!
 //! The crate knows ELF and DWARF, and nothing of profiles or spools. Parsing is kept apart from
 //! finding files:
@@ -10,18 +10,17 @@
 //! - [`inline`]: the functions inlined at an address;
 //! - [`cache`]: line tables kept on disk, by build-id;
 //! - [`object`]: the three joined, what callers use;
-//! - [`names`]: raw symbol names made readable, C++ ones by [`cpp`];
 //! - [`perf_map`]: names of generated code.
+//!
+//! Raw symbol names are made readable by `tallygraph_demangle`, given on here.
 //!
 //! Everything is best effort: broken or missing debug information costs names, never an error that
 //! stops the caller. Addresses are *svma*, as the object file states them.
 
 pub mod cache;
-pub mod cpp;
 pub mod find;
 pub mod inline;
 pub mod lines;
-pub mod names;
 pub mod object;
 pub mod perf_map;
 pub mod sections;
@@ -29,6 +28,6 @@ pub mod sections;
 pub use find::Finder;
 pub use inline::InlineFrames;
 pub use lines::{LineTable, Location};
-pub use names::Demangler;
 pub use object::ObjectSymbols;
 pub use perf_map::PerfMap;
+pub use tallygraph_demangle::Demangler;

@@ -14,6 +14,7 @@
 //! taken; `REQUIRE_VALGRIND=1` makes the absence of Valgrind, or of a program to compare with it, a
 //! failure; `BLESS=1` rewrites golden files.
 
+pub mod against;
 pub mod callgrind;
 pub mod check;
 pub mod compile;

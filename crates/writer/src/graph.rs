@@ -7,7 +7,6 @@
 use crate::places::{Place, Places};
 use crate::tables::{Tables, get};
 use std::collections::HashMap;
-use tallygraph_wire::config::{Number, Text};
 use tallygraph_wire::spool::{Block, Charge};
 
 /// A function as the profile shows it.
@@ -242,7 +241,7 @@ impl Builder<'_, '_> {
         for edge in &self.tables.edges {
             let count = self.count(edge.count);
             let inclusive = (0..self.events as u32).any(|e| self.count(edge.inclusive + e) != 0);
-            if count == 0 && !(edge.inclusive != 0 && inclusive) {
+            if edge.inclusive == 0 || count == 0 && !inclusive {
                 continue;
             }
             // A root has no caller to be shown at.
@@ -252,10 +251,8 @@ impl Builder<'_, '_> {
             let object = self.object(edge.to_object);
             let target = (object, self.svma(edge.to_object, edge.to_addr));
             let costs = self.row(0);
-            if edge.inclusive != 0 {
-                for e in 0..self.events {
-                    self.costs[costs as usize + e] = self.count(edge.inclusive + e as u32);
-                }
+            for e in 0..self.events {
+                self.costs[costs as usize + e] = self.count(edge.inclusive + e as u32);
             }
             self.calls.push(Call { site, callee, target, count, costs });
         }
@@ -294,7 +291,7 @@ impl Builder<'_, '_> {
             name.extend_from_slice(format!("'{}", context.level).as_bytes());
         }
         let mut up = context.caller;
-        for _ in 0..self.callers_shown(&name) {
+        for _ in 0..self.places.callers_shown(function) {
             let Some(c) = get(&self.tables.contexts, up) else { break };
             let Some(f) = get(&self.tables.functions, c.function) else { break };
             name.push(b'\'');
@@ -302,16 +299,6 @@ impl Builder<'_, '_> {
             up = c.caller;
         }
         Node { object, file, name }
-    }
-
-    /// How many callers a function's name can carry; contexts hold no more than were asked for.
-    fn callers_shown(&self, _name: &[u8]) -> u64 {
-        let config = &self.tables.config;
-        let single = config.texts(Text::SeparateCallersFn).filter_map(|t| {
-            let text = std::str::from_utf8(t).ok()?;
-            text.split('=').next()?.parse().ok()
-        });
-        single.fold(config.get(Number::SeparateCallers), u64::max)
     }
 
     fn finish(mut self) -> Graph {
@@ -332,6 +319,8 @@ impl Builder<'_, '_> {
             }
             same
         });
+        // Calls without cost were made while nothing was collected, or last into the next part.
+        self.calls.retain(|c| costs[c.costs as usize..c.costs as usize + events].iter().any(|&n| n != 0));
         let mut totals = vec![0u64; events];
         for s in &self.selves {
             for (total, cost) in totals.iter_mut().zip(&costs[s.costs as usize..]) {
@@ -381,6 +370,7 @@ mod tests {
     use crate::events::Events;
     use crate::spool_file::SpoolFile;
     use crate::testing::{SpoolBuilder, plain_block, two_functions};
+    use tallygraph_wire::config::Number;
     use tallygraph_wire::spool::Record;
 
     /// `name svma costs` of each instruction and `caller svma → callee count costs` of each call.

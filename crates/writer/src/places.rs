@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use tallygraph_demangle::Subject;
+use tallygraph_demangle::names::{BELOW_MAIN, SHOWN_BELOW_MAIN};
 use tallygraph_symbols::cache::Cache;
 use tallygraph_symbols::{Demangler, Finder, ObjectSymbols, PerfMap};
 use tallygraph_wire::config::{Config, Number, Text};
@@ -15,17 +17,6 @@ use tallygraph_wire::spool::Section;
 
 /// What is written where nothing is known.
 pub const UNKNOWN: &[u8] = b"???";
-
-/// Start routines that Valgrind shows as `(below main)`.
-const BELOW_MAIN: &[&[u8]] = &[
-    b"_start",
-    b"__start",
-    b"__libc_start_main",
-    b"__libc_start_main_impl",
-    b"__libc_start_call_main",
-    b"generic_start_main",
-    b"start_according_to_config",
-];
 
 /// Distinct byte strings, numbered from 0 in order of appearance.
 #[derive(Default)]
@@ -91,6 +82,8 @@ pub struct Places {
     finder: Finder,
     cache: Option<Cache>,
     demangler: Demangler,
+    /// `--separate-callers`, and patterns of the functions with a number of their own.
+    callers: (u64, Vec<(u64, Vec<u8>)>),
     strip: Vec<Vec<u8>>,
     full_paths: bool,
     below_main: bool,
@@ -114,6 +107,10 @@ impl Places {
             finder: Finder::new(&extra),
             cache: config.text(Text::CacheDir).map(|d| Cache::new(&path(d))),
             demangler: Demangler::new(config.is(Number::Demangle)),
+            callers: (
+                config.get(Number::SeparateCallers),
+                config.texts(Text::SeparateCallersFn).filter_map(numbered).collect(),
+            ),
             full_paths: strip.is_empty(),
             strip,
             below_main: !config.is(Number::ShowBelowMain),
@@ -165,6 +162,16 @@ impl Places {
         Place { file: entry.files[local], line: found.line }
     }
 
+    /// How many callers are part of a function's name; contexts may hold more.
+    pub fn callers_shown(&self, f: &Function) -> u64 {
+        let (usual, some) = &self.callers;
+        if some.is_empty() {
+            return *usual;
+        }
+        let subject = Subject::new(f.name, &self.demangler, self.below_main);
+        some.iter().rev().find(|(_, pattern)| subject.is(pattern)).map_or(*usual, |(n, _)| *n)
+    }
+
     /// Readable name of a function.
     pub fn function_name(&self, f: &Function) -> Vec<u8> {
         if f.name.is_empty() {
@@ -184,13 +191,20 @@ impl Places {
             return format!("0x{:016x}{suffix}", f.start).into_bytes();
         }
         if self.below_main && BELOW_MAIN.contains(&f.name) {
-            return b"(below main)".to_vec();
+            return SHOWN_BELOW_MAIN.to_vec();
         }
         match std::str::from_utf8(f.name) {
             Ok(name) => one_line(self.demangler.demangle(name).as_bytes()),
             Err(_) => one_line(f.name),
         }
     }
+}
+
+/// `N=pattern`.
+fn numbered(text: &[u8]) -> Option<(u64, Vec<u8>)> {
+    let equals = text.iter().position(|&b| b == b'=')?;
+    let number = std::str::from_utf8(&text[..equals]).ok()?.parse().ok()?;
+    Some((number, text[equals + 1..].to_vec()))
 }
 
 /// A name without characters that would end its line.

@@ -261,11 +261,6 @@ impl<'b> Asm<'b> {
     pub fn lea_rsp(&mut self, disp: i8) {
         self.bytes(&[0x48, 0x8d, 0x64, 0x24, disp as u8]);
     }
-    /// `lea rsp, [rsp + disp32]`
-    pub fn lea_rsp32(&mut self, disp: i32) {
-        self.bytes(&[0x48, 0x8d, 0xa4, 0x24]);
-        self.imm32(disp);
-    }
     /// `lea r32, [base + disp32]` (upper half cleared), `base` neither `rsp` nor `r12`.
     pub fn lea32(&mut self, r: Gpr, base: Gpr, disp: i32) {
         let (r, b) = (r as u8, base as u8);
@@ -340,20 +335,6 @@ impl<'b> Asm<'b> {
     pub fn cmp(&mut self, a: Gpr, b: Gpr) {
         let (a, b) = (a as u8, b as u8);
         self.bytes(&[0x48 | (b >> 3) << 2 | a >> 3, 0x39, 0xc0 | (b & 7) << 3 | a & 7]);
-    }
-    /// `mov r64, [rsp]; mov [rsp + disp], r64`
-    pub fn move_top(&mut self, r: Gpr, disp: i32) {
-        let r = r as u8;
-        self.bytes(&[0x48 | (r >> 3) << 2, 0x8b, (r & 7) << 3 | 4, 0x24]);
-        self.bytes(&[0x48 | (r >> 3) << 2, 0x89, (r & 7) << 3 | 0x84, 0x24]);
-        self.imm32(disp);
-    }
-    /// `add qword [base], imm32`, base one of `r8` to `r15` but `r12` and `r13`.
-    pub fn add_mem_imm32(&mut self, base: Gpr, imm: i32) {
-        let b = base as u8;
-        debug_assert!(b >= 8 && b & 7 != 4 && b & 7 != 5);
-        self.bytes(&[0x49, 0x81, b & 7]);
-        self.imm32(imm);
     }
     /// `cmp dword [rsp + disp8], imm32`
     pub fn cmp_top32(&mut self, disp: i8, imm: u32) {

@@ -37,6 +37,15 @@ usage: tallygraph run [options] [--] PROGRAM ARGS
   --separate-callers=N          callers kept apart [0]
   --skip-plt=no|yes             cost of PLT stubs goes to the caller [yes]
   --skip-direct-rec=no|yes      direct recursion is no call of its own level [no]
+  --separate-recsN=FUNCTION --separate-callersN=FUNCTION --fn-groupN=FUNCTION
+  --fn-skip=FUNCTION            what it costs and calls is its caller's
+  --obj-skip=PATH|NAME|BUILD-ID the same for all functions of an object
+ when
+  --instr-atstart=yes|no        measure from the start [yes]
+  --collect-atstart=yes|no      collect costs from the start [yes]
+  --toggle-collect=FUNCTION     collect while it is active
+  --dump-before=FUNCTION --dump-after=FUNCTION --zero-before=FUNCTION
+                                in names * is any text, ? one character
  core
   --trace-children=no|yes       profile programs that the program executes [no]
   --trace-children-skip=P,...   but not those whose path matches

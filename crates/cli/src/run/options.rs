@@ -343,7 +343,7 @@ impl Parser {
             return self.numbered(original, n, value, Number::SeparateRecs, Text::SeparateRecsFn);
         }
         if let Some(n) = name.strip_prefix("fn-group") {
-            n.parse::<u32>().map_err(|_| unknown())?;
+            n.parse::<std::num::NonZeroU32>().map_err(|_| unknown())?;
             let mut text = format!("{n}=").into_bytes();
             text.extend_from_slice(value);
             self.config.push(Text::FnGroup, &text);
@@ -373,7 +373,7 @@ impl Parser {
             self.config.set(all, count.min(1000));
             return Ok(());
         }
-        n.parse::<u32>().map_err(|_| {
+        n.parse::<std::num::NonZeroU32>().map_err(|_| {
             Usage(vec![format!("valgrind: Unknown option: {}", String::from_utf8_lossy(original)), manual()])
         })?;
         let mut text = format!("{n}=").into_bytes();

@@ -4,6 +4,7 @@
 
 use super::operators::operator;
 use super::tree::{Id, Node, Qualifiers, RefQualifier, Signature, Tree};
+use alloc::vec::Vec;
 
 /// Nesting that no compiler reaches, within a thread's stack.
 const DEEPEST: u32 = 200;
@@ -502,7 +503,7 @@ impl<'a> Parser<'a> {
     pub(super) fn operator_name(&mut self, facts: &mut NameFacts) -> Option<Id> {
         if self.eat("cv") {
             facts.no_result = true;
-            let outer = std::mem::replace(&mut self.permit_forward, true);
+            let outer = core::mem::replace(&mut self.permit_forward, true);
             let to = self.type_();
             self.permit_forward = outer;
             return self.make(Node::Conversion(to?));

@@ -1,5 +1,6 @@
 //! The tree of a C++ name.
 
+use alloc::vec::Vec;
 /// Index of a node in its [`Tree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Id(pub u32);

@@ -4,7 +4,21 @@
 //! deeply nested to be honest, is shown as it is.
 
 use crate::cpp;
-use std::borrow::Cow;
+use alloc::borrow::Cow;
+use alloc::string::String;
+
+/// Start routines that Valgrind shows under one name.
+pub const BELOW_MAIN: &[&[u8]] = &[
+    b"_start",
+    b"__start",
+    b"__libc_start_main",
+    b"__libc_start_main_impl",
+    b"__libc_start_call_main",
+    b"generic_start_main",
+    b"start_according_to_config",
+];
+/// See [`BELOW_MAIN`].
+pub const SHOWN_BELOW_MAIN: &[u8] = b"(below main)";
 
 /// Longest raw name that is given to a demangler.
 const LONGEST_RAW: usize = 64 * 1024;
@@ -51,10 +65,10 @@ fn is_legacy_rust(raw: &str) -> bool {
 /// Text with an upper limit, so that a hostile name can't fill memory.
 struct Limited(String);
 
-impl std::fmt::Write for Limited {
-    fn write_str(&mut self, s: &str) -> std::fmt::Result {
+impl core::fmt::Write for Limited {
+    fn write_str(&mut self, s: &str) -> core::fmt::Result {
         if self.0.len() + s.len() > LONGEST_READABLE {
-            return Err(std::fmt::Error);
+            return Err(core::fmt::Error);
         }
         self.0.push_str(s);
         Ok(())
@@ -62,7 +76,7 @@ impl std::fmt::Write for Limited {
 }
 
 fn rust(raw: &str) -> Option<String> {
-    use std::fmt::Write;
+    use core::fmt::Write;
     let name = rustc_demangle::try_demangle(raw).ok()?;
     let mut out = Limited(String::with_capacity(raw.len() * 2));
     write!(out, "{name}").ok()?;
@@ -102,13 +116,28 @@ mod tests {
     }
 
     #[test]
+    fn a_small_stack_is_enough_for_the_deepest_names() {
+        let mut names = vec![format!("_Z{}i", "P".repeat(60_000))];
+        for depth in [50, 150, 199, 400] {
+            names.push(format!("_Z1f{}i{}", "1aIP".repeat(depth), "E".repeat(depth)));
+            names.push(format!("_Z1f{}i", "PFvP".repeat(depth)));
+            names.push(format!("_Z{}1fvE1gv", "ZN1aI1bE".repeat(depth)));
+            names.push(format!("_Z1fIXsr{}1aE1bEEvv", "N1aI".repeat(depth)));
+        }
+        // The agent's stack of a thread has 1 MiB.
+        let all = move || names.iter().map(|n| show(n).len()).sum::<usize>();
+        let thread = std::thread::Builder::new().stack_size(768 * 1024).spawn(all).unwrap();
+        assert!(thread.join().unwrap() > 0);
+    }
+
+    #[test]
     fn hostile_names_come_back_unchanged() {
         let deep = format!("_Z{}i", "P".repeat(60_000));
         assert_eq!(show(&deep), deep);
         // Each template argument list doubles the one before it.
         let mut doubling = String::from("_Z1fI1aIiiEE");
         for i in 0..36 {
-            let s = std::char::from_digit(i % 36, 36).unwrap().to_ascii_uppercase();
+            let s = char::from_digit(i % 36, 36).unwrap().to_ascii_uppercase();
             doubling.push_str(&format!("1bIS{s}_S{s}_E"));
         }
         assert!(show(&doubling).len() <= LONGEST_READABLE);

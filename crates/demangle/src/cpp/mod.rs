@@ -17,6 +17,10 @@ mod print_expressions;
 mod tree;
 mod types;
 
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
 /// The readable form of a name that starts with `_Z`; none when it is malformed or beyond the limits.
 pub fn demangle(mangled: &str) -> Option<String> {
     let (name, suffix) = split_clone_suffix(mangled);

@@ -2,6 +2,8 @@
 
 use super::print::{Printed, Printer};
 use super::tree::{Expression, Id, Node};
+use alloc::format;
+use alloc::string::ToString;
 
 impl<'a> Printer<'_, 'a> {
     pub(super) fn literal(&mut self, of: Id, digits: &str) -> Printed {

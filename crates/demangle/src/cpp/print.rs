@@ -5,6 +5,8 @@
 //! Expressions are printed in [`super::print_expressions`].
 
 use super::tree::{Exceptions, Expression, Id, Node, Qualifiers, RefQualifier, Signature, Tree};
+use alloc::format;
+use alloc::string::String;
 
 /// Longest text; references to earlier parts can make hostile names grow without bound.
 const LONGEST: usize = 256 * 1024;
@@ -247,7 +249,7 @@ impl<'a> Printer<'_, 'a> {
             }
             Node::Lambda(parameters, number) => {
                 self.push("{lambda")?;
-                let outer = std::mem::replace(&mut self.in_lambda, true);
+                let outer = core::mem::replace(&mut self.in_lambda, true);
                 self.parameters(&Signature { parameters, ..Default::default() })?;
                 self.in_lambda = outer;
                 self.push(&format!("#{number}}}"))

@@ -3,6 +3,8 @@
 use super::operators::{Operator, operator};
 use super::parse::{NameFacts, Parser};
 use super::tree::{Expression, Id, Node};
+use alloc::vec;
+use alloc::vec::Vec;
 
 impl<'a> Parser<'a> {
     pub(super) fn literal(&mut self) -> Option<Id> {
