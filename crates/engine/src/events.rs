@@ -275,7 +275,8 @@ struct Group {
 /// Code that simulates a group when its check says so, to be emitted behind the fragment.
 struct Late {
     group: u16,
-    scratch: Gpr,
+    /// The registers that are spilled, or dead, when it is reached.
+    scratch: [Gpr; 2],
     fields: Vec<usize>,
     back: u64,
 }
@@ -726,7 +727,7 @@ impl Plan {
         if dynamic || far {
             scratch.reload(asm);
         }
-        self.late.push(Late { group: number as u16, scratch: scratch.first, fields, back });
+        self.late.push(Late { group: number as u16, scratch: [scratch.first, scratch.second], fields, back });
     }
 
     /// Emits what the checks lead to when they fail.
@@ -738,7 +739,8 @@ impl Plan {
             let group = self.groups[late.group as usize];
             let items = &self.items[group.first as usize..group.end as usize];
             let list: Vec<Item> = items.iter().map(|p| self.item(p, insns)).collect();
-            let scratch = Scratch { first: late.scratch, ..Scratch::none() };
+            let [first, second] = late.scratch;
+            let scratch = Scratch { first, second, ..Scratch::none() };
             store_addresses(asm, items, &scratch);
             call_tool(asm, Some(late.back), &list);
         }
