@@ -10,6 +10,7 @@
 //! - E4: a lookup slot holds the newest stub of a chain; each stub checks key and target itself and
 //!   passes what is not its own to the next, the last one to the engine.
 
+use crate::ahead::Ahead;
 use crate::block::Decoded;
 use crate::code_cache::CodeCache;
 use crate::events::{InsnEvents, Plan, Simulation};
@@ -110,6 +111,8 @@ pub struct Engine<T: Tool> {
     pub(crate) plan: Plan,
     pub(crate) analyser: Option<Analyser>,
     pub(crate) cache: CodeCache,
+    /// How far fragments, exits, instructions and contexts of blocks are present.
+    ahead: [Ahead; 4],
     pub(crate) fragments: Vec<Fragment>,
     pub(crate) by_key: Map<(u64, CtxId), u32>,
     pub(crate) exits: Vec<Exit>,
@@ -194,6 +197,7 @@ impl<T: Tool> Engine<T> {
             plan: Plan::default(),
             analyser: None,
             cache,
+            ahead: [Ahead::default(); 4],
             // Room is address space only; pages come when touched, and nothing is ever moved.
             fragments: Vec::with_capacity(1 << 22),
             by_key: Map::default(),
@@ -232,6 +236,15 @@ impl<T: Tool> Engine<T> {
     /// Functions with triggers that were left since this was asked last, in order.
     pub fn take_left(&mut self) -> Vec<FnId> {
         core::mem::take(&mut self.left)
+    }
+
+    /// Makes present what the next translation adds to the tables.
+    pub(crate) fn look_ahead(&mut self) {
+        let [fragments, exits, insns, blocks] = &mut self.ahead;
+        fragments.keep(&self.fragments);
+        exits.keep(&self.exits);
+        insns.keep(&self.pc_map);
+        blocks.keep(&self.block_contexts);
     }
 
     pub(crate) fn clear_lookup(&mut self) {

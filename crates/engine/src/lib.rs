@@ -20,6 +20,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod ahead;
 pub mod block;
 pub mod calls;
 pub mod code_cache;

@@ -339,6 +339,7 @@ impl<T: Tool> Engine<T> {
         warm: bool,
         insns: &mut Vec<Decoded>,
     ) -> Result<u32, NoBlock> {
+        self.look_ahead();
         let limit = match self.options.block_limit {
             0 => MAX_INSNS,
             n => n.min(MAX_INSNS),

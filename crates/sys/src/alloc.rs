@@ -1,11 +1,13 @@
 //! The agent's heap: power-of-two size classes over its own mappings.
 //!
 //! Chunks of one MiB are carved into blocks of one class; freed blocks go to the class's
-//! list. Requests above half of that get a mapping of their own. Nothing is given back before the
-//! process ends except those. The engine allocates little and frees less, so simplicity wins.
+//! list. Requests above half of that get a mapping of their own, with room to grow where they are. Nothing is
+//! given back before the process ends except those. The engine allocates little and frees less, so simplicity
+//! wins. What is about to be used is made present in large pieces: a fault for each page costs several times
+//! as much.
 
 use crate::lock::Lock;
-use crate::mem::{RW, map_anywhere, page_up, populate, unmap};
+use crate::mem::{RW, grow, map_anywhere, map_with_room, page_up, populate, unmap};
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::null_mut;
 
@@ -13,13 +15,35 @@ const SMALLEST: usize = 16;
 const LARGEST: usize = 1 << 19;
 const CLASSES: usize = 16;
 const CHUNK: usize = 1 << 20;
-/// Bytes of a new chunk that are made present at once.
-const FRESH: usize = 1 << 18;
+/// Bytes of a chunk that are made present at once.
+const AHEAD: usize = 1 << 18;
+/// Most bytes of a mapping of its own that are made present when it is made or grown.
+const PRESENT: u64 = 1 << 21;
+/// Mappings of this size are room for what may come.
+const RESERVE: u64 = 1 << 24;
+/// How many times its size a mapping of its own may grow without moving.
+const ROOM: u64 = 8;
 
 struct Heap {
     free: [usize; CLASSES],
     bump: usize,
+    /// End of what is present of the chunk.
+    present: usize,
     end: usize,
+}
+
+impl Heap {
+    /// Takes the next `size` bytes of the chunk, which has them.
+    fn take(&mut self, start: usize, size: usize) -> *mut u8 {
+        self.bump = start + size;
+        if self.bump > self.present {
+            let upto = (self.bump + AHEAD - 1) & !(AHEAD - 1);
+            let upto = upto.min(self.end);
+            populate(self.present as u64, (upto - self.present) as u64);
+            self.present = upto;
+        }
+        start as *mut u8
+    }
 }
 
 /// The allocator; make one the `#[global_allocator]`.
@@ -28,7 +52,7 @@ pub struct Allocator(Lock<Heap>);
 impl Allocator {
     /// An empty heap.
     pub const fn new() -> Self {
-        Allocator(Lock::new(Heap { free: [0; CLASSES], bump: 0, end: 0 }))
+        Allocator(Lock::new(Heap { free: [0; CLASSES], bump: 0, present: 0, end: 0 }))
     }
 
     /// See [`Lock::reset`].
@@ -63,7 +87,13 @@ fn class_of(layout: Layout) -> usize {
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() > LARGEST {
-            return map_anywhere(page_up(layout.size() as u64), RW).map_or(null_mut(), |a| a as *mut u8);
+            let len = page_up(layout.size() as u64);
+            let room = if len < RESERVE { len * ROOM } else { len };
+            let Ok(at) = map_with_room(len, room) else { return null_mut() };
+            if len < RESERVE {
+                populate(at, len.min(PRESENT));
+            }
+            return at as *mut u8;
         }
         let class = class_of(layout);
         let size = SMALLEST << class;
@@ -76,17 +106,15 @@ unsafe impl GlobalAlloc for Allocator {
         }
         let start = (heap.bump + size - 1) & !(size - 1);
         if heap.bump != 0 && start + size <= heap.end {
-            heap.bump = start + size;
-            return start as *mut u8;
+            return heap.take(start, size);
         }
         match map_anywhere(CHUNK as u64, RW) {
             Ok(chunk) => {
-                populate(chunk, FRESH as u64);
                 // Mappings are page-aligned only: round up to the block's own alignment.
                 let start = (chunk as usize + size - 1) & !(size - 1);
-                heap.bump = start + size;
+                heap.present = chunk as usize;
                 heap.end = chunk as usize + CHUNK;
-                start as *mut u8
+                heap.take(start, size)
             }
             Err(_) => null_mut(),
         }
@@ -103,6 +131,47 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: the block is at least one word long and no longer in use.
         unsafe { *ptr.cast::<usize>() = heap.free[class] };
         heap.free[class] = ptr as usize;
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: by this function's contract.
+        let block = unsafe { self.alloc(layout) };
+        // Fresh mappings are zero.
+        if !block.is_null() && layout.size() <= LARGEST {
+            // SAFETY: the block has that size.
+            unsafe { block.write_bytes(0, layout.size()) };
+        }
+        block
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if layout.size() > LARGEST && new_size > LARGEST {
+            let (old, new) = (page_up(layout.size() as u64), page_up(new_size as u64));
+            if new <= old {
+                if new < old {
+                    // SAFETY: the end of a mapping of its own, which the caller gives up.
+                    let _ = unsafe { unmap(ptr as u64 + new, old - new) };
+                }
+                return ptr;
+            }
+            if grow(ptr as u64, old, new) {
+                populate(ptr as u64 + old, (new - old).min(PRESENT));
+                return ptr;
+            }
+        }
+        if layout.size() <= LARGEST && new_size <= SMALLEST << class_of(layout) {
+            return ptr;
+        }
+        // SAFETY: by this function's contract the size is not zero and fits the alignment.
+        let new = unsafe { self.alloc(Layout::from_size_align_unchecked(new_size, layout.align())) };
+        if !new.is_null() {
+            // SAFETY: both blocks have as many bytes; the old one is given up.
+            unsafe {
+                new.copy_from_nonoverlapping(ptr, layout.size().min(new_size));
+                self.dealloc(ptr, layout);
+            }
+        }
+        new
     }
 }
 
@@ -134,5 +203,55 @@ mod tests {
         assert!(!p.is_null());
         // SAFETY: allocated just above.
         unsafe { heap.dealloc(p, big) };
+    }
+
+    #[test]
+    fn blocks_keep_their_contents_when_they_grow_and_shrink() {
+        let heap = Allocator::new();
+        let align = 16;
+        let (mut size, mut layout) = (24, Layout::from_size_align(24, align).unwrap());
+        // SAFETY: nonzero size.
+        let mut p = unsafe { heap.alloc(layout) };
+        let mark = |size: usize| (size.trailing_zeros() as u8) ^ 0x5a;
+        // SAFETY: inside the block.
+        unsafe { p.write(0x77) };
+        while size < 40 << 20 {
+            let new = size * 2;
+            // SAFETY: the block has this layout; both ends are inside it.
+            unsafe {
+                p.add(size - 1).write(mark(size));
+                p = heap.realloc(p, layout, new);
+                assert_eq!((p.read(), p.add(size - 1).read()), (0x77, mark(size)));
+                p.add(new - 1).write(0);
+            }
+            (size, layout) = (new, Layout::from_size_align(new, align).unwrap());
+        }
+        for small in [3 << 20, 600_000, 5000, 17] {
+            // SAFETY: as above.
+            unsafe {
+                p = heap.realloc(p, layout, small);
+                assert_eq!(p.read(), 0x77);
+                p.add(small - 1).write(1);
+            }
+            layout = Layout::from_size_align(small, align).unwrap();
+        }
+        // SAFETY: allocated with this layout.
+        unsafe { heap.dealloc(p, layout) };
+    }
+
+    #[test]
+    fn zeroed_blocks_are_zero_also_when_used_before() {
+        let heap = Allocator::new();
+        for size in [48, 5000, 1 << 20] {
+            let layout = Layout::from_size_align(size, 16).unwrap();
+            // SAFETY: nonzero size; the block is written inside its bounds.
+            unsafe {
+                let p = heap.alloc(layout);
+                p.write_bytes(0xff, size);
+                heap.dealloc(p, layout);
+                let p = heap.alloc_zeroed(layout);
+                assert!((0..size).all(|i| p.add(i).read() == 0));
+            }
+        }
     }
 }

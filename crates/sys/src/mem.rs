@@ -58,8 +58,24 @@ pub fn is_own(address: u64) -> bool {
 
 /// A fresh anonymous private mapping in our own range, without swap reservation.
 pub fn map_anywhere(len: u64, prot: u32) -> Result<u64, Errno> {
+    map_in_place_of(len, len, prot)
+}
+
+/// A fresh anonymous mapping as [`map_anywhere`] makes it, with addresses behind it, up to `room` bytes in all,
+/// where [`grow`] finds room for it.
+pub fn map_with_room(len: u64, room: u64) -> Result<u64, Errno> {
+    map_in_place_of(len, room, RW)
+}
+
+/// Grows a mapping where it is; false when something lies behind it.
+pub fn grow(addr: u64, old_len: u64, new_len: u64) -> bool {
+    // SAFETY: without permission to move it, the mapping stays or grows.
+    unsafe { syscall!(abi::__NR_mremap, addr, old_len, new_len, 0) }.is_ok()
+}
+
+fn map_in_place_of(len: u64, room: u64, prot: u32) -> Result<u64, Errno> {
     for _ in 0..1 << 16 {
-        match map_at(own_place(len), len, prot) {
+        match map_at(own_place(room), len, prot) {
             Err(Errno(abi_errno::EEXIST)) => continue,
             other => return other,
         }
@@ -150,6 +166,18 @@ mod tests {
         assert_eq!(read_guest(std::process::id() as i32, two + PAGE - 10, &mut buf), 10);
         assert_eq!(buf[..10], [0; 10]);
         assert_eq!(read_guest(std::process::id() as i32, two, &mut buf), 64);
+    }
+
+    #[test]
+    fn a_mapping_with_room_grows_where_it_is() {
+        let at = map_with_room(PAGE, 8 * PAGE).unwrap();
+        assert!(grow(at, PAGE, 8 * PAGE));
+        populate(at, 8 * PAGE);
+        // SAFETY: the last byte of the grown mapping.
+        unsafe { ((at + 8 * PAGE - 1) as *mut u8).write(1) };
+        let (one, two) = (map_with_room(PAGE, PAGE).unwrap(), map_at(at + 8 * PAGE, PAGE, RW));
+        assert!(one > at && two.is_ok());
+        assert!(!grow(at, 8 * PAGE, 9 * PAGE));
     }
 
     #[test]
