@@ -25,7 +25,6 @@ use tallygraph_callgraph::hash::Map;
 use tallygraph_callgraph::{BlockId, CtxId, EntryInfo, FnId, Graph, Place};
 use tallygraph_sys::Errno;
 use tallygraph_sys::mem::{self, RW};
-use tallygraph_x64::accesses::Analyser;
 use tallygraph_x64::asm::Asm;
 
 /// What a stretch of the code cache holds.
@@ -109,7 +108,6 @@ pub struct Engine<T: Tool> {
     /// What is simulated besides counting instructions.
     pub simulation: Option<Simulation>,
     pub(crate) plan: Plan,
-    pub(crate) analyser: Option<Analyser>,
     pub(crate) cache: CodeCache,
     /// How far fragments, exits, instructions and contexts of blocks are present.
     ahead: [Ahead; 4],
@@ -195,7 +193,6 @@ impl<T: Tool> Engine<T> {
             single_thread: true,
             simulation: None,
             plan: Plan::default(),
-            analyser: None,
             cache,
             ahead: [Ahead::default(); 4],
             // Room is address space only; pages come when touched, and nothing is ever moved.

@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use core::arch::naked_asm;
 use core::mem::offset_of;
 use tallygraph_callgraph::Entry;
-use tallygraph_x64::accesses::{Accesses, Address, Analyser, Effects, Form, NO_REGISTER};
+use tallygraph_x64::accesses::{self, Accesses, Address, Effects, Form, NO_REGISTER};
 use tallygraph_x64::asm::{Asm, Gpr, cc};
 use tallygraph_x64::{Flags, Kind};
 
@@ -332,21 +332,13 @@ impl Plan {
         self.sites.len() as u16 - 1
     }
 
-    /// Finds out what the block raises. `analyser` is kept between calls for its buffers.
-    pub fn make(
-        &mut self,
-        sim: &Simulation,
-        analyser: &mut Analyser,
-        maps: &mut Maps,
-        insns: &[Decoded],
-        end: End,
-    ) {
+    /// Finds out what the block raises.
+    pub fn make(&mut self, sim: &Simulation, maps: &mut Maps, insns: &[Decoded], end: End) {
         self.clear();
         let mut accesses = Accesses::default();
         let mut lines = KnownLines::default();
         for (i, d) in insns.iter().enumerate() {
-            let bytes = &d.bytes[..d.insn.len as usize];
-            let mut effects = analyser.analyse(d.pc, bytes, &mut accesses);
+            let mut effects = accesses::analyse(d.pc, &d.insn, &mut accesses);
             if end == End::Request {
                 accesses = Accesses::default();
                 effects = Effects::default();

@@ -361,8 +361,7 @@ impl<T: Tool> Engine<T> {
         let mut plan = core::mem::take(&mut self.plan);
         match &sim {
             Some(sim) => {
-                let analyser = self.analyser.get_or_insert_default();
-                plan.make(sim, analyser, &mut self.maps, insns, end);
+                plan.make(sim, &mut self.maps, insns, end);
             }
             None => plan.clear(),
         }

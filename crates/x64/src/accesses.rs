@@ -2,13 +2,12 @@
 //!
 //! What is listed is what Callgrind counts, in its order: reads come before writes; a read and a write of
 //! the same place by one instruction are one write; a locked instruction is a read, a write and a
-//! conditional branch (its retry). Sizes are in bytes. Operand facts are `iced-x86`'s; the exceptions here
+//! conditional branch (its retry). Sizes are in bytes. Operand facts are the decoder's; the exceptions here
 //! were found by running each instruction under Valgrind 3.19.
 
-use iced_x86::{
-    Code, Decoder, DecoderOptions, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpAccess,
-    OpKind, Register,
-};
+use crate::decoded::{Encoding, Insn, Kind};
+use crate::op::Idiom;
+use crate::operands::{Memory, Segment};
 
 /// No register.
 pub const NO_REGISTER: u8 = 0xff;
@@ -108,8 +107,8 @@ pub const MAX_ACCESSES: usize = 40;
 /// The accesses of one instruction.
 #[derive(Clone, Copy)]
 pub struct Accesses {
-    list: [Access; MAX_ACCESSES],
-    len: usize,
+    pub(crate) list: [Access; MAX_ACCESSES],
+    pub(crate) len: usize,
 }
 
 const NO_ACCESS: Access = Access {
@@ -128,7 +127,7 @@ impl Accesses {
     /// No access.
     pub const NONE: Accesses = Accesses { list: [NO_ACCESS; MAX_ACCESSES], len: 0 };
 
-    fn push(&mut self, access: Access) {
+    pub(crate) fn push(&mut self, access: Access) {
         if let Some(slot) = self.list.get_mut(self.len) {
             *slot = access;
             self.len += 1;
@@ -141,203 +140,152 @@ impl Accesses {
     }
 }
 
-/// Analyses instructions; keeps what the work needs between calls.
-pub struct Analyser {
-    factory: InstructionInfoFactory,
-}
-
-fn number(register: Register) -> u8 {
-    if register.is_gpr() { register.full_register().number() as u8 } else { NO_REGISTER }
-}
-
-fn bit(number: u8) -> u16 {
-    if number < 16 { 1 << number } else { 0 }
-}
-
-impl Default for Analyser {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Analyser {
-    /// An analyser.
-    pub fn new() -> Self {
-        Analyser { factory: InstructionInfoFactory::new() }
-    }
-
-    /// The accesses of the instruction at `pc`, into `out`, and its effects. `bytes` hold a whole, valid
-    /// instruction.
-    pub fn analyse(&mut self, pc: u64, bytes: &[u8], out: &mut Accesses) -> Effects {
-        out.len = 0;
-        let mut i = Instruction::default();
-        Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).decode_out(&mut i);
-        let mut effects = Effects::default();
-        let info = self.factory.info(&i);
-        for used in info.used_registers() {
-            let register = used.register();
-            if !register.is_gpr() {
-                continue;
-            }
-            let mask = bit(number(register));
-            let (read, write, whole) = match used.access() {
-                OpAccess::Read | OpAccess::CondRead => (true, false, false),
-                OpAccess::Write => (false, true, register.size() >= 4),
-                OpAccess::CondWrite | OpAccess::ReadCondWrite | OpAccess::ReadWrite => (true, true, false),
-                _ => (false, false, false),
-            };
-            if read || write && !whole {
-                effects.reads |= mask;
-            }
-            if write {
-                effects.writes |= mask;
-            }
-            if whole {
-                effects.kills |= mask;
-            }
+/// The accesses of an instruction at `pc`, into `out`, and its effects.
+pub fn analyse(pc: u64, insn: &Insn, out: &mut Accesses) -> Effects {
+    out.len = 0;
+    let gprs = insn.gprs();
+    let reads = gprs.read | gprs.may_write & !gprs.written;
+    let mut effects = Effects {
+        reads,
+        writes: gprs.may_write,
+        kills: gprs.written & !reads,
+        steps: steps(insn),
+        ..Effects::default()
+    };
+    let named = insn.memory().map(|m| (m, address(pc, insn, &m)));
+    for write in [false, true] {
+        if let Some((m, at)) = named
+            && (m.access.reads() || m.access.writes())
+            && m.access.writes() == write
+        {
+            out.push(Access { write, size: m.size, at });
         }
-        effects.kills &= !effects.reads;
-        effects.steps = steps(&i);
-        for pass in [false, true] {
-            for used in info.used_memory() {
-                let write = match used.access() {
-                    OpAccess::Read | OpAccess::CondRead => false,
-                    OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite => {
-                        true
-                    }
-                    _ => continue,
-                };
-                if write != pass {
-                    continue;
-                }
-                let narrow = used.base().is_gpr32() || used.index().is_gpr32();
-                let at = Address {
-                    base: number(used.base()),
-                    index: number(used.index()),
-                    scale: used.scale() as u8,
-                    disp: used.displacement() as i64,
-                    fs: used.segment() == Register::FS,
-                    narrow,
-                };
-                out.push(Access { write, size: used.memory_size().size() as u16, at });
-            }
+        for m in insn.implied_memory().filter(|m| m.access.writes() == write) {
+            out.push(Access { write, size: m.size, at: address(pc, insn, &m) });
         }
-        special(&i, &mut effects, out);
-        effects
+    }
+    special(insn, named, &mut effects, out);
+    for access in &mut out.list[..out.len] {
+        if access.size == 0 {
+            // Sizes that the operand does not tell.
+            access.size = 8;
+        }
+    }
+    effects
+}
+
+fn address(pc: u64, insn: &Insn, m: &Memory) -> Address {
+    let index = m.index.filter(|_| m.index_size == 0);
+    let has_register = m.base.is_some() || index.is_some();
+    let mut disp = m.disp;
+    if m.rip {
+        disp = (pc as i64).wrapping_add(insn.len as i64).wrapping_add(disp);
+    }
+    if m.narrow {
+        disp = disp as u32 as i64;
+    }
+    Address {
+        base: m.base.unwrap_or(NO_REGISTER),
+        index: index.unwrap_or(NO_REGISTER),
+        scale: if index.is_some() { m.scale } else { 1 },
+        disp,
+        fs: m.segment == Segment::Fs,
+        narrow: m.narrow && has_register,
     }
 }
+
+const RSP: u8 = 4;
 
 /// Registers that change by a constant.
-fn steps(i: &Instruction) -> [Option<(u8, u8, i32)>; 2] {
-    const RSP: u8 = 4;
-    let stack = i.stack_pointer_increment();
-    let first = i.op0_register();
-    let wide = i.op0_kind() == OpKind::Register && first.is_gpr64();
-    let constant = || -> Option<i32> {
-        match i.op1_kind() {
-            OpKind::Immediate8to64 | OpKind::Immediate32to64 => i32::try_from(i.immediate(1) as i64).ok(),
-            _ => None,
-        }
+fn steps(insn: &Insn) -> [Option<(u8, u8, i32)>; 2] {
+    let op = insn.op();
+    let stack = || insn.implied_memory().next().map_or(8, |m| m.size as i32);
+    let register = insn.modrm >= 0xc0;
+    let by = |n: i64| i32::try_from(n).ok();
+    let constant = |by: i32| {
+        // Without ModRM the register is rax.
+        let number = if !insn.has_modrm() { 0 } else { insn.rm() };
+        Some((number, number, by))
     };
-    let own = match i.mnemonic() {
-        Mnemonic::Add if wide => constant().map(|c| (number(first), number(first), c)),
-        Mnemonic::Sub if wide => {
-            constant().and_then(i32::checked_neg).map(|c| (number(first), number(first), c))
+    match op.idiom {
+        Idiom::Add if register || !insn.has_modrm() => [by(insn.imm).and_then(constant), None],
+        Idiom::Sub if register || !insn.has_modrm() => {
+            [by(insn.imm).and_then(i32::checked_neg).and_then(constant), None]
         }
-        Mnemonic::Inc if wide => Some((number(first), number(first), 1)),
-        Mnemonic::Dec if wide => Some((number(first), number(first), -1)),
-        Mnemonic::Mov if wide && i.op1_kind() == OpKind::Register && i.op1_register().is_gpr64() => {
-            Some((number(first), number(i.op1_register()), 0))
+        Idiom::Inc if register => [constant(1), None],
+        Idiom::Dec if register => [constant(-1), None],
+        Idiom::Mov if register && insn.rex & 8 != 0 => {
+            let to_reg = op.reg.access().writes();
+            let (to, from) = if to_reg { (insn.reg(), insn.rm()) } else { (insn.rm(), insn.reg()) };
+            [Some((to, from, 0)), None]
         }
-        Mnemonic::Lea if wide && i.memory_index() == Register::None && i.memory_base().is_gpr64() => {
-            i32::try_from(i.memory_displacement64() as i64)
-                .ok()
-                .map(|d| (number(first), number(i.memory_base()), d))
+        Idiom::Lea if insn.rex & 8 != 0 => {
+            let m = insn.memory().filter(|m| m.index.is_none() && !m.narrow);
+            let base = m.and_then(|m| m.base.map(|base| (base, m.disp)));
+            [base.and_then(|(base, disp)| Some((insn.reg(), base, by(disp)?))), None]
         }
-        _ => None,
-    };
-    let plain_stack = matches!(
-        i.mnemonic(),
-        Mnemonic::Push | Mnemonic::Pop | Mnemonic::Pushfq | Mnemonic::Popfq | Mnemonic::Call
-    );
-    let pops_itself = i.mnemonic() == Mnemonic::Pop && first == Register::RSP;
-    let moved = (plain_stack && stack != 0 && !pops_itself).then_some((RSP, RSP, stack));
-    [own, moved]
+        Idiom::Push => [None, Some((RSP, RSP, -stack()))],
+        Idiom::PopRegister if popped(insn) == RSP => [None; 2],
+        Idiom::Pop | Idiom::PopRegister => [None, Some((RSP, RSP, stack()))],
+        _ => [None; 2],
+    }
+}
+
+/// The register that `pop` pops.
+fn popped(insn: &Insn) -> u8 {
+    if insn.has_modrm() { insn.rm() } else { insn.opcode & 7 | (insn.rex & 1) << 3 }
 }
 
 /// Where Callgrind counts otherwise than operands tell.
-fn special(i: &Instruction, effects: &mut Effects, out: &mut Accesses) {
-    let memory = (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Memory);
-    let at = |disp: i64| Address {
-        base: number(i.memory_base()),
-        index: number(i.memory_index()),
-        scale: i.memory_index_scale() as u8,
-        disp: (i.memory_displacement64() as i64).wrapping_add(disp),
-        fs: i.memory_segment() == Register::FS,
-        narrow: i.memory_base().is_gpr32() || i.memory_index().is_gpr32(),
-    };
-    if i.is_string_instruction() && (i.has_rep_prefix() || i.has_repne_prefix()) {
+fn special(insn: &Insn, named: Option<(Memory, Address)>, effects: &mut Effects, out: &mut Accesses) {
+    let op = insn.op();
+    if insn.kind == Kind::StringOp && (insn.prefixes.rep() || insn.prefixes.repne()) {
         effects.form = Form::Repeated;
         for access in &mut out.list[..out.len] {
-            access.size = i.memory_size().size() as u16;
+            access.size = step(insn);
         }
         return;
     }
-    match i.mnemonic() {
-        Mnemonic::Xchg if memory => {
-            lock(effects, out, true);
-        }
-        Mnemonic::Cmpxchg | Mnemonic::Cmpxchg16b if i.has_lock_prefix() => lock(effects, out, false),
-        Mnemonic::Cmpxchg8b => lock(effects, out, false),
-        Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc if i.op1_kind() == OpKind::Register => {
-            bit_by_register(i, effects, out, memory);
-        }
-        Mnemonic::Pop if memory && i.memory_base() == Register::RSP => {
-            // The address is that of after the pop.
-            if let Some(last) = out.list[..out.len].last_mut() {
-                last.at.disp = at(0).disp.wrapping_add(last.size as i64);
-            }
-        }
-        Mnemonic::Xlatb => effects.form = Form::Table,
-        Mnemonic::Clflush | Mnemonic::Clflushopt | Mnemonic::Clwb | Mnemonic::Cldemote => out.len = 0,
-        Mnemonic::Fxsave | Mnemonic::Fxsave64 => state(out, true, at(0)),
-        Mnemonic::Fxrstor | Mnemonic::Fxrstor64 => state(out, false, at(0)),
-        Mnemonic::Xsave
-        | Mnemonic::Xsave64
-        | Mnemonic::Xsavec
-        | Mnemonic::Xsavec64
-        | Mnemonic::Xsaveopt
-        | Mnemonic::Xsaveopt64 => {
+    let locked = insn.prefixes.lock();
+    match (op.idiom, named) {
+        (Idiom::Xchg, Some(_)) => lock(effects, out, true),
+        (Idiom::Cmpxchg, _) if locked => lock(effects, out, false),
+        (Idiom::Cmpxchg8b, _) => lock(effects, out, false),
+        (Idiom::BitTest | Idiom::BitModify, _) => bit_by_register(insn, named, effects, out),
+        (Idiom::NoData, _) => out.len = 0,
+        (Idiom::Fxsave, Some((_, at))) => state(out, true, at),
+        (Idiom::Fxrstor, Some((_, at))) => state(out, false, at),
+        (Idiom::Xsave, Some((_, at))) => {
             out.len = 0;
-            out.push(Access { write: true, size: 8, at: at(0) });
+            out.push(Access { write: true, size: 8, at });
             effects.form = Form::SaveState;
         }
-        Mnemonic::Xrstor | Mnemonic::Xrstor64 => {
+        (Idiom::Xrstor, Some((_, at))) => {
             out.len = 0;
-            out.push(Access { write: false, size: 8, at: at(0) });
+            out.push(Access { write: false, size: 8, at });
             effects.form = Form::RestoreState;
         }
-        Mnemonic::Enter => {
-            // Nesting levels other than 0 do not occur.
-            out.len = out.len.min(1);
-        }
-        _ if i.has_lock_prefix() => lock(effects, out, true),
-        _ => lanes(i, effects, out, &at),
-    }
-    for access in &mut out.list[..out.len] {
-        if access.size == 0 {
-            access.size = size_of_state(i);
-        }
+        (Idiom::Gather | Idiom::Masked4 | Idiom::Masked8, Some((m, at))) => lanes(insn, &m, at, effects, out),
+        _ if is_table(insn) => effects.form = Form::Table,
+        _ if locked => lock(effects, out, true),
+        _ => {}
     }
 }
 
-/// Sizes that the operand does not tell.
-fn size_of_state(i: &Instruction) -> u16 {
-    match i.mnemonic() {
-        Mnemonic::Fnstenv | Mnemonic::Fldenv => 28,
-        Mnemonic::Fnsave | Mnemonic::Frstor => 108,
-        _ => 8,
+/// Bytes that a string instruction handles at a time.
+fn step(insn: &Insn) -> u16 {
+    match insn.opcode & 1 {
+        0 => 1,
+        // `ins` and `outs` have no eight bytes.
+        _ if insn.rex & 8 != 0 && !matches!(insn.opcode, 0x6c..=0x6f) => 8,
+        _ if insn.prefixes.opsize() && insn.rex & 8 == 0 => 2,
+        _ => 4,
     }
+}
+
+/// `xlat`.
+fn is_table(insn: &Insn) -> bool {
+    insn.op().bits & crate::op::bits::XLAT != 0
 }
 
 fn lock(effects: &mut Effects, out: &mut Accesses, retries: bool) {
@@ -352,24 +300,28 @@ fn lock(effects: &mut Effects, out: &mut Accesses, retries: bool) {
 
 /// Bit instructions whose bit number is in a register. Without memory operand, Valgrind puts the register
 /// onto the stack, well below the red zone, and works there.
-fn bit_by_register(i: &Instruction, effects: &mut Effects, out: &mut Accesses, memory: bool) {
-    let size = i.op1_register().size() as u16;
-    let only_tests = i.mnemonic() == Mnemonic::Bt;
-    if memory {
-        if i.has_lock_prefix() {
+fn bit_by_register(insn: &Insn, named: Option<(Memory, Address)>, effects: &mut Effects, out: &mut Accesses) {
+    let size = if insn.rex & 8 != 0 {
+        8
+    } else if insn.prefixes.opsize() {
+        2
+    } else {
+        4
+    };
+    if named.is_some() {
+        if insn.prefixes.lock() {
             lock(effects, out, true);
         }
         for access in &mut out.list[..out.len] {
             access.size = 1;
         }
-        effects.form = Form::Bit { reg: number(i.op1_register()), width: size as u8 };
+        effects.form = Form::Bit { reg: insn.reg(), width: size as u8 };
         return;
     }
-    const RSP: u8 = 4;
     let at = Address { base: RSP, index: NO_REGISTER, scale: 1, disp: -288, fs: false, narrow: false };
     out.len = 0;
     out.push(Access { write: true, size, at });
-    if only_tests {
+    if insn.op().idiom == Idiom::BitTest {
         out.push(Access { write: false, size: 1, at });
     } else {
         out.push(Access { write: true, size: 1, at });
@@ -391,68 +343,25 @@ fn state(out: &mut Accesses, write: bool, at: Address) {
 }
 
 /// Gathers and masked moves of VEX.
-fn lanes(i: &Instruction, effects: &mut Effects, out: &mut Accesses, at: &dyn Fn(i64) -> Address) {
-    let vector = |r: Register| r.number() as u8;
-    let gather = matches!(
-        i.code(),
-        Code::VEX_Vpgatherdd_xmm_vm32x_xmm
-            | Code::VEX_Vpgatherdd_ymm_vm32y_ymm
-            | Code::VEX_Vpgatherdq_xmm_vm32x_xmm
-            | Code::VEX_Vpgatherdq_ymm_vm32x_ymm
-            | Code::VEX_Vpgatherqd_xmm_vm64x_xmm
-            | Code::VEX_Vpgatherqd_xmm_vm64y_xmm
-            | Code::VEX_Vpgatherqq_xmm_vm64x_xmm
-            | Code::VEX_Vpgatherqq_ymm_vm64y_ymm
-            | Code::VEX_Vgatherdps_xmm_vm32x_xmm
-            | Code::VEX_Vgatherdps_ymm_vm32y_ymm
-            | Code::VEX_Vgatherdpd_xmm_vm32x_xmm
-            | Code::VEX_Vgatherdpd_ymm_vm32x_ymm
-            | Code::VEX_Vgatherqps_xmm_vm64x_xmm
-            | Code::VEX_Vgatherqps_xmm_vm64y_xmm
-            | Code::VEX_Vgatherqpd_xmm_vm64x_xmm
-            | Code::VEX_Vgatherqpd_ymm_vm64y_ymm
-    );
-    if gather {
-        let size = match i.memory_size() {
-            MemorySize::Int64 | MemorySize::UInt64 | MemorySize::Float64 => 8,
-            _ => 4,
-        };
-        let index_size = if matches!(
-            i.mnemonic(),
-            Mnemonic::Vpgatherqd | Mnemonic::Vpgatherqq | Mnemonic::Vgatherqps | Mnemonic::Vgatherqpd
-        ) {
-            8
-        } else {
-            4
-        };
-        let indices = i.memory_index().size() as u8 / index_size;
-        let results = i.op0_register().size() as u8 / size;
-        out.len = 0;
-        let at = Address { index: NO_REGISTER, ..at(0) };
-        out.push(Access { write: false, size: size as u16, at });
-        effects.form = Form::Lanes(Lanes {
-            count: indices.min(results),
-            size,
-            mask: vector(i.op2_register()),
-            index: vector(i.memory_index()),
-            index_size,
-            mask_size: size,
-        });
-        return;
-    }
-    let (size, mask, write) = match i.mnemonic() {
-        Mnemonic::Vmaskmovps | Mnemonic::Vpmaskmovd => (4, i.op1_register(), i.op0_kind() == OpKind::Memory),
-        Mnemonic::Vmaskmovpd | Mnemonic::Vpmaskmovq => (8, i.op1_register(), i.op0_kind() == OpKind::Memory),
-        _ => return,
+fn lanes(insn: &Insn, m: &Memory, at: Address, effects: &mut Effects, out: &mut Accesses) {
+    debug_assert!(insn.enc == Encoding::Vex);
+    let gathers = m.index_size != 0;
+    let write = m.access.writes();
+    // The operand of a masked move is a whole vector, that of a gather one element.
+    let size = match insn.op().idiom {
+        Idiom::Masked4 => 4,
+        Idiom::Masked8 => 8,
+        _ => m.size as u8,
     };
     out.len = 0;
-    out.push(Access { write, size: size as u16, at: at(0) });
+    out.push(Access { write, size: size as u16, at });
+    let vector = insn.shape().vector as u8;
     effects.form = Form::Lanes(Lanes {
-        count: mask.size() as u8 / size,
+        count: if gathers { m.elements } else { vector / size },
         size,
-        mask: vector(mask),
-        index: NO_REGISTER,
-        index_size: 0,
+        mask: insn.vvvv,
+        index: m.index.filter(|_| gathers).unwrap_or(NO_REGISTER),
+        index_size: m.index_size,
         mask_size: size,
     });
 }
@@ -466,7 +375,7 @@ mod tests {
 
     fn analyse(bytes: &[u8]) -> (Effects, Vec<Facts>) {
         let mut out = Accesses::default();
-        let effects = Analyser::new().analyse(0x1000, bytes, &mut out);
+        let effects = super::analyse(0x1000, &crate::decode(bytes).unwrap(), &mut out);
         let list = out.list().iter().map(|a| (a.write, a.size, a.at.base, a.at.index, a.at.disp)).collect();
         (effects, list)
     }

@@ -225,6 +225,10 @@ impl Insn {
     pub fn ends_block(&self) -> bool {
         !matches!(self.kind, Kind::Plain | Kind::StringOp)
     }
+    /// A ModRM byte follows the opcode.
+    pub(crate) fn has_modrm(&self) -> bool {
+        self.disp_off != self.modrm_off
+    }
     /// It has an operand in memory with a SIB byte.
     pub(crate) fn has_sib(&self) -> bool {
         self.modrm & 7 == 4 && self.modrm < 0xc0

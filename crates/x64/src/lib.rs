@@ -4,8 +4,7 @@
 //! it means for the flow of control, where its fields are, and which arithmetic flags it reads and
 //! writes. What only some ask is computed on demand: [`Insn::memory`], [`Insn::implied_memory`],
 //! [`Insn::gprs`]. The tables are generated from `iced-x86`, an independent decoder, and the tests compare
-//! every answer with it. [`accesses`] tells which memory an instruction accesses as Callgrind counts it; it still
-//! asks `iced-x86`. [`asm`] emits the shapes generated code is made of.
+//! every answer with it. [`accesses`] tells which memory an instruction accesses as Callgrind counts it. [`asm`] emits the shapes generated code is made of.
 
 #![cfg_attr(not(test), no_std)]
 

@@ -31,6 +31,48 @@ pub(crate) struct Op {
     pub vvvv: Role,
     /// Row of the table of implied operands.
     pub implied: u8,
+    pub idiom: Idiom,
+}
+
+/// Instructions of which something is known beyond their operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Idiom {
+    None,
+    /// `xor`, `sub` of two registers: of a register with itself, its value does not matter.
+    Clear,
+    /// Adds an immediate to a register.
+    Add,
+    /// Subtracts one.
+    Sub,
+    Inc,
+    Dec,
+    /// Copies a register.
+    Mov,
+    Lea,
+    /// Pushes what is as wide as the stack.
+    Push,
+    Pop,
+    /// `pop` of a register, which may be the stack pointer.
+    PopRegister,
+    Xchg,
+    Cmpxchg,
+    Cmpxchg8b,
+    /// `bt` by a register.
+    BitTest,
+    /// `bts`, `btr`, `btc` by a register.
+    BitModify,
+    /// Cache control: no data is accessed.
+    NoData,
+    Fxsave,
+    Fxrstor,
+    Xsave,
+    Xrstor,
+    /// A gather of VEX.
+    Gather,
+    /// A masked move of VEX, of elements of four or eight bytes.
+    Masked4,
+    Masked8,
 }
 
 /// Bits of [`Op::bits`].

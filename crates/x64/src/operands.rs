@@ -1,7 +1,7 @@
 //! Which registers and what memory an instruction uses: answered on demand.
 
 use crate::decoded::{Encoding, Insn};
-use crate::op::{Access, ImpliedMemory, Role, bits};
+use crate::op::{Access, Idiom, ImpliedMemory, Role, bits};
 use crate::tables::IMPLIED;
 
 /// Sets of general-purpose registers; bit `n` is register `n` as ModRM counts them (`rax`, `rcx`, `rdx`,
@@ -149,6 +149,11 @@ impl Insn {
             if op.bits & bits::INDEX_IGNORED != 0 && self.has_sib() && self.index() != 4 {
                 sum.read |= 1 << self.index();
             }
+        }
+        if op.idiom == Idiom::Clear && self.modrm >= 0xc0 && self.reg() == self.rm() {
+            let written = Role((op.reg.0 | op.rm.0) & !7 | Access::Write as u8);
+            self.add(&mut sum, written, self.reg());
+            return sum;
         }
         self.add(&mut sum, op.reg, self.reg());
         if self.modrm >= 0xc0 || op.bits & bits::MOD_IGNORED != 0 {

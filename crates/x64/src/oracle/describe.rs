@@ -3,9 +3,10 @@
 use super::encode::{Fields, Space};
 use super::facts;
 use crate::decoded::{Flags, Kind};
-use crate::op::{Access, ImpliedMemory, bits};
+use crate::op::{Access, Idiom, ImpliedMemory, bits};
 use iced_x86::{
-    Code, Instruction, InstructionInfoFactory, OpAccess, OpCodeOperandKind as Operand, OpKind, Register,
+    Code, EncodingKind, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpCodeOperandKind as Operand, OpKind, Register,
 };
 
 /// Memory accessed without being named.
@@ -24,6 +25,7 @@ pub struct Facts {
     /// Access and width in bytes of reg, rm, opreg and vvvv.
     pub roles: [(Access, usize); 4],
     pub implied: OwnedImplied,
+    pub idiom: Idiom,
 }
 
 /// Width in bytes of a general-purpose register operand and which field names it.
@@ -179,5 +181,46 @@ pub fn describe(factory: &mut InstructionInfoFactory, fields: &Fields, insn: &In
         access: explicit_access,
         roles,
         implied,
+        idiom: idiom(insn),
+    }
+}
+
+/// What is known of an instruction beyond its operands.
+fn idiom(i: &Instruction) -> Idiom {
+    let registers = i.op_count() > 0 && (0..i.op_count().min(2)).all(|n| i.op_kind(n) == OpKind::Register);
+    let wide = i.op0_kind() == OpKind::Register && i.op0_register().is_gpr64();
+    let by_constant = wide && matches!(i.op1_kind(), OpKind::Immediate8to64 | OpKind::Immediate32to64);
+    let memory = facts::names_memory(i);
+    match i.mnemonic() {
+        Mnemonic::Add if by_constant => Idiom::Add,
+        Mnemonic::Sub if by_constant => Idiom::Sub,
+        Mnemonic::Xor | Mnemonic::Sub if registers => Idiom::Clear,
+        Mnemonic::Inc if wide => Idiom::Inc,
+        Mnemonic::Dec if wide => Idiom::Dec,
+        Mnemonic::Mov if wide && registers && i.op1_register().is_gpr64() => Idiom::Mov,
+        Mnemonic::Lea if wide => Idiom::Lea,
+        Mnemonic::Push | Mnemonic::Pushfq => Idiom::Push,
+        Mnemonic::Call if i.is_call_near() || i.is_call_near_indirect() => Idiom::Push,
+        Mnemonic::Pop if registers && i.op0_register().is_gpr() => Idiom::PopRegister,
+        Mnemonic::Pop | Mnemonic::Popfq => Idiom::Pop,
+        Mnemonic::Xchg if memory => Idiom::Xchg,
+        Mnemonic::Cmpxchg | Mnemonic::Cmpxchg16b => Idiom::Cmpxchg,
+        Mnemonic::Cmpxchg8b => Idiom::Cmpxchg8b,
+        Mnemonic::Bt if i.op1_kind() == OpKind::Register => Idiom::BitTest,
+        Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc if i.op1_kind() == OpKind::Register => Idiom::BitModify,
+        Mnemonic::Clflush | Mnemonic::Clflushopt | Mnemonic::Clwb | Mnemonic::Cldemote => Idiom::NoData,
+        Mnemonic::Fxsave | Mnemonic::Fxsave64 => Idiom::Fxsave,
+        Mnemonic::Fxrstor | Mnemonic::Fxrstor64 => Idiom::Fxrstor,
+        Mnemonic::Xsave
+        | Mnemonic::Xsave64
+        | Mnemonic::Xsavec
+        | Mnemonic::Xsavec64
+        | Mnemonic::Xsaveopt
+        | Mnemonic::Xsaveopt64 => Idiom::Xsave,
+        Mnemonic::Xrstor | Mnemonic::Xrstor64 => Idiom::Xrstor,
+        Mnemonic::Vmaskmovps | Mnemonic::Vpmaskmovd => Idiom::Masked4,
+        Mnemonic::Vmaskmovpd | Mnemonic::Vpmaskmovq => Idiom::Masked8,
+        _ if i.is_vsib() && i.code().op_code().encoding() == EncodingKind::VEX => Idiom::Gather,
+        _ => Idiom::None,
     }
 }

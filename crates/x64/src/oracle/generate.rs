@@ -14,7 +14,7 @@ use super::points::{
 };
 use crate::decode::{EVEX_PAGES, LEGACY_PAGES, MODRM, NODE, PAGE_COUNT, VEX_PAGES, XOP_PAGES};
 use crate::decoded::{Flags, Kind};
-use crate::op::{Access, Field, Imm, Op, Role, Shape, Size, bits, check};
+use crate::op::{Access, Field, Idiom, Imm, Op, Role, Shape, Size, bits, check};
 use iced_x86::{Code, Instruction, InstructionInfoFactory};
 use std::collections::{BTreeMap, HashMap};
 
@@ -47,6 +47,7 @@ pub fn tables() -> Tables {
         opreg: Role::NONE,
         vvvv: Role::NONE,
         implied: 0,
+        idiom: Idiom::None,
     };
     let mut t = Tables {
         pages: [0; PAGE_COUNT],
@@ -215,6 +216,7 @@ impl Tables {
             opreg: roles[2],
             vvvv: roles[3],
             implied: u8::try_from(intern(&mut self.implied, f.implied.clone())).unwrap(),
+            idiom: f.idiom,
         }
     }
 
@@ -284,10 +286,13 @@ fn unite(rows: &mut [(Point, Option<Op>)]) {
             unit: memory.unit,
             access: memory.access,
             rm: register.rm,
+            // Those of registers say so.
+            idiom: register.idiom,
             ..memory
         };
         let same = point[0] == 0
             && memory.bits & bits::MEMORY != 0
+            && (memory.idiom == register.idiom || memory.idiom == Idiom::None)
             && (memory.bits ^ register.bits) & !of_memory == 0
             && (memory.checks ^ register.checks) & !memory_checks == 0
             && register.bits & of_memory == 0

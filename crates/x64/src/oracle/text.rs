@@ -20,14 +20,14 @@ impl Tables {
              //! [`PAGES`] and [`ROOTS`] give the entry of an opcode: a row of [`OPS`], or a node of [`NODES`], which is a\n\
              //! field (`op::Field`) and an entry for each of its values. Row 0 is no instruction.\n\n\
              use crate::decoded::{Flags, Kind};\n\
-             use crate::op::{Access, Imm, Implied, ImpliedMemory, Op, Role, Size};\n\n\
+             use crate::op::{Access, Idiom, Imm, Implied, ImpliedMemory, Op, Role, Size};\n\n\
              #[allow(clippy::too_many_arguments)]\n\
              const fn op(\n    kind: Kind,\n    imm: Imm,\n    bits: u16,\n    checks: u32,\n    effect: u8,\n    size: [u8; 2],\n    \
-             access: Access,\n    roles: [u8; 4],\n    implied: u8,\n) -> Op {\n    \
+             access: Access,\n    roles: [u8; 4],\n    implied: u8,\n    idiom: Idiom,\n) -> Op {\n    \
              let [reg, rm, opreg, vvvv] = roles;\n    \
              Op {\n        kind,\n        imm,\n        bits,\n        checks,\n        effect,\n        size: Size(size[0]),\n        \
              unit: Size(size[1]),\n        access,\n        reg: Role(reg),\n        rm: Role(rm),\n        opreg: Role(opreg),\n        \
-             vvvv: Role(vvvv),\n        implied,\n    }\n}\n\n\
+             vvvv: Role(vvvv),\n        implied,\n        idiom,\n    }\n}\n\n\
              const fn memory(base: u8, index: u8, disp: i8, size: u8, access: Access, segment: bool) -> ImpliedMemory {\n    \
              ImpliedMemory { base, index, disp, size, access, segment }\n}\n\n",
         );
@@ -53,7 +53,7 @@ impl Tables {
         for o in &self.ops {
             writeln!(
                 s,
-                "    op(Kind::{:?}, Imm::{:?}, {:#x}, {:#x}, {}, {:?}, Access::{:?}, [{:#x}, {:#x}, {:#x}, {:#x}], {}),",
+                "    op(Kind::{:?}, Imm::{:?}, {:#x}, {:#x}, {}, {:?}, Access::{:?}, [{:#x}, {:#x}, {:#x}, {:#x}], {}, Idiom::{:?}),",
                 o.kind,
                 o.imm,
                 o.bits,
@@ -65,7 +65,8 @@ impl Tables {
                 o.rm.0,
                 o.opreg.0,
                 o.vvvv.0,
-                o.implied
+                o.implied,
+                o.idiom
             )
             .unwrap();
         }
