@@ -12,6 +12,7 @@ extern crate alloc;
 pub mod auxv;
 pub mod collect;
 pub mod exec;
+pub mod generated;
 pub mod loader;
 pub mod log;
 pub mod objects;

@@ -127,13 +127,28 @@ fn section_headers(b: &[u8]) -> Option<(Vec<SectionHeader>, u64)> {
     Some((all, strings))
 }
 
+/// The build-id among an object's notes.
+fn build_id_note(mut notes: &[u8]) -> Option<&[u8]> {
+    while let (Some(namesz), Some(descsz), Some(kind)) =
+        (u32_at(notes, 0), u32_at(notes, 4), u32_at(notes, 8))
+    {
+        let name_end = 12 + ((namesz + 3) & !3) as usize;
+        let desc_end = name_end + ((descsz + 3) & !3) as usize;
+        let desc = notes.get(name_end..name_end + descsz as usize)?;
+        if kind == 3 && notes.get(12..16) == Some(b"GNU\0") {
+            return Some(desc);
+        }
+        notes = notes.get(desc_end..)?;
+    }
+    None
+}
+
 impl Object {
-    /// Reads what is known of the object mapped in `region`. Something is always returned: an
-    /// object whose file can't be read has neither sections nor symbols.
-    pub fn open(id: u32, region: &Region) -> Object {
-        let mut object = Object {
+    /// An object that stands for a region of code in no file: nothing is known of it.
+    pub fn without_file(id: u32, region: &Region) -> Object {
+        Object {
             id,
-            bias: region.start.wrapping_sub(region.offset),
+            bias: 0,
             path: region.path.clone(),
             build_id: Vec::new(),
             skipped: false,
@@ -142,7 +157,15 @@ impl Object {
             sections: Vec::new(),
             symbols: Vec::new(),
             names: Vec::new(),
-        };
+        }
+    }
+
+    /// Reads what is known of the object mapped in `region`. Something is always returned: an
+    /// object whose file can't be read has neither sections nor symbols.
+    /// `debug_roots` are directories below which separate debug files are installed.
+    pub fn open(id: u32, region: &Region, debug_roots: &[Vec<u8>]) -> Object {
+        let mut object = Object::without_file(id, region);
+        object.bias = region.start.wrapping_sub(region.offset);
         let file = if region.path == b"[vdso]" {
             Some(Bytes { at: region.start, len: (region.end - region.start) as usize, mapped: false })
         } else if region.inode != 0 {
@@ -152,7 +175,7 @@ impl Object {
         };
         if let Some(file) = file {
             let _ = object.read(file.get(), region);
-            object.read_separate_debug_file();
+            object.read_separate_debug_file(file.get(), debug_roots);
             object.settle();
         }
         object
@@ -171,30 +194,15 @@ impl Object {
                 self.bias = region.start.wrapping_sub(vaddr.wrapping_sub(offset).wrapping_add(region.offset));
             }
             if kind == 4 {
-                self.read_notes(b.get(offset as usize..(offset.checked_add(filesz)?) as usize)?);
+                let notes = b.get(offset as usize..(offset.checked_add(filesz)?) as usize)?;
+                if let Some(id) = build_id_note(notes) {
+                    self.build_id = id.to_vec();
+                }
             }
         }
         self.read_sections(b);
         self.read_symbols(b);
         Some(())
-    }
-
-    fn read_notes(&mut self, mut notes: &[u8]) {
-        while let (Some(namesz), Some(descsz), Some(kind)) =
-            (u32_at(notes, 0), u32_at(notes, 4), u32_at(notes, 8))
-        {
-            let name_end = 12 + ((namesz + 3) & !3) as usize;
-            let desc_end = name_end + ((descsz + 3) & !3) as usize;
-            if kind == 3
-                && let Some(desc) = notes.get(name_end..name_end + descsz as usize)
-            {
-                self.build_id = desc.to_vec();
-            }
-            match notes.get(desc_end..) {
-                Some(rest) => notes = rest,
-                None => break,
-            }
-        }
     }
 
     fn read_sections(&mut self, b: &[u8]) {
@@ -258,24 +266,12 @@ impl Object {
         Some(())
     }
 
-    /// Adds the symbol table of `/usr/lib/debug/.build-id/xx/yyyy.debug`, when it is installed.
-    fn read_separate_debug_file(&mut self) {
-        if self.build_id.len() < 2 {
-            return;
-        }
-        let mut path = b"/usr/lib/debug/.build-id/".to_vec();
-        for (i, byte) in self.build_id.iter().enumerate() {
-            for digit in [byte >> 4, byte & 15] {
-                path.push(b"0123456789abcdef"[digit as usize]);
-            }
-            if i == 0 {
-                path.push(b'/');
-            }
-        }
-        path.extend_from_slice(b".debug");
-        if let Some(file) = Bytes::open(&path)
-            && file.get().get(..4) == Some(b"\x7fELF")
-        {
+    /// Adds the symbol table of the object's separate debug file, when one is installed: by build-id
+    /// below the roots, or where `.gnu_debuglink` says. `b` is the object.
+    fn read_separate_debug_file(&mut self, b: &[u8], roots: &[Vec<u8>]) {
+        let found = separate::by_build_id(&self.build_id, roots)
+            .or_else(|| separate::by_link(b, &self.path, &self.build_id, roots));
+        if let Some(file) = found {
             self.read_symbols(file.get());
         }
     }
@@ -342,6 +338,82 @@ impl Object {
     }
 }
 
+/// Separate debug files.
+mod separate {
+    use super::*;
+
+    /// `ROOT/.build-id/xx/yyyy.debug` of the first root that has it.
+    pub fn by_build_id(build_id: &[u8], roots: &[Vec<u8>]) -> Option<Bytes> {
+        if build_id.len() < 2 {
+            return None;
+        }
+        let mut name = b"/.build-id/".to_vec();
+        for (i, byte) in build_id.iter().enumerate() {
+            for digit in [byte >> 4, byte & 15] {
+                name.push(b"0123456789abcdef"[digit as usize]);
+            }
+            if i == 0 {
+                name.push(b'/');
+            }
+        }
+        name.extend_from_slice(b".debug");
+        let files = roots.iter().filter_map(|root| Bytes::open(&[root, &name[..]].concat()));
+        files.into_iter().find(|file| is_elf(file.get()))
+    }
+
+    /// The file named by an object's `.gnu_debuglink`: beside it, in `.debug`, or below a root.
+    pub fn by_link(object: &[u8], path: &[u8], build_id: &[u8], roots: &[Vec<u8>]) -> Option<Bytes> {
+        let (headers, strings) = section_headers(object)?;
+        let named = |s: &&SectionHeader| c_str(object, strings.saturating_add(s.name)) == b".gnu_debuglink";
+        let section = headers.iter().find(named)?;
+        let name = c_str(object, section.offset);
+        let checksum = u32_at(object, section.offset.checked_add((name.len() as u64 + 4) & !3)?)? as u32;
+        let directory = &path[..path.iter().rposition(|&c| c == b'/')?];
+        if name.is_empty() {
+            return None;
+        }
+        let mut places =
+            alloc::vec![[directory, b"/", name].concat(), [directory, b"/.debug/", name].concat(),];
+        for root in roots {
+            places.push([root, directory, b"/", name].concat());
+            places.push([&root[..], b"/", name].concat());
+        }
+        let other = places.iter().filter(|p| &p[..] != path);
+        other.filter_map(|p| Bytes::open(p)).find(|file| {
+            let b = file.get();
+            match build_id_of(b) {
+                Some(id) if !build_id.is_empty() => id == build_id,
+                _ => is_elf(b) && crc32(b) == checksum,
+            }
+        })
+    }
+
+    fn is_elf(b: &[u8]) -> bool {
+        b.get(..4) == Some(b"\x7fELF")
+    }
+
+    fn build_id_of(b: &[u8]) -> Option<&[u8]> {
+        if !is_elf(b) {
+            return None;
+        }
+        let (headers, _) = section_headers(b)?;
+        let notes = headers.iter().filter(|s| s.kind == 7);
+        notes.into_iter().find_map(|s| {
+            let start = usize::try_from(s.offset).ok()?;
+            build_id_note(b.get(start..start.checked_add(usize::try_from(s.size).ok()?)?)?)
+        })
+    }
+
+    /// The checksum of `.gnu_debuglink` (CRC-32 as in zip files).
+    pub fn crc32(bytes: &[u8]) -> u32 {
+        let mut table = [0u32; 256];
+        for (n, entry) in table.iter_mut().enumerate() {
+            *entry = (0..8).fold(n as u32, |c, _| if c & 1 != 0 { 0xedb8_8320 ^ (c >> 1) } else { c >> 1 });
+        }
+        !bytes.iter().fold(!0, |c, &b| table[((c ^ b as u32) & 0xff) as usize] ^ (c >> 8))
+    }
+}
+
 /// Which of two names of one address is shown, as Valgrind chooses: the one that is shorter up to its
 /// version, then the one with a version, then the first in byte order.
 fn prefer(a: &[u8], b: &[u8]) -> core::cmp::Ordering {
@@ -360,13 +432,18 @@ mod tests {
         let mut maps = Maps::new();
         let here = this_test_finds_itself as *const () as u64;
         let region = maps.exec_region(here).unwrap().clone();
-        let object = Object::open(1, &region);
+        let object = Object::open(1, &region, &[]);
         let svma = here - object.bias;
         let symbol = object.symbol_at(svma).expect("a symbol");
         let name = String::from_utf8_lossy(object.name(symbol)).into_owned();
         assert!(name.contains("this_test_finds_itself"), "{name}");
         assert_eq!(object.section_at(svma), Section::Text);
         assert!(object.is_mapped_in(&region));
+    }
+
+    #[test]
+    fn the_checksum_is_that_of_zip_files() {
+        assert_eq!(separate::crc32(b"123456789"), 0xcbf4_3926);
     }
 
     #[test]

@@ -65,6 +65,9 @@ pub unsafe fn start(stack: *mut u64) -> ! {
     for path in config.texts(Text::ObjSkip) {
         profiler.skip_object(path);
     }
+    for path in config.texts(Text::ExtraDebuginfoPath) {
+        profiler.add_debug_root(path);
+    }
     let mut engine = match Engine::new(profiler, Graph::new(options), engine_options) {
         Ok(engine) => engine,
         Err(e) => fail("cannot map the code cache", &e),

@@ -1,6 +1,7 @@
 //! The profiler as a tool of the engine: gives addresses objects and functions, and counters a home
 //! in the spool.
 
+use crate::generated::Generated;
 use crate::objects::Object;
 use crate::selection::{self, Selected};
 use crate::simulation;
@@ -41,6 +42,10 @@ pub struct Profiler {
     fn_skips: Map<(u32, u64), bool>,
     /// Object and raw name of each function that any option means, what it says of it, by number.
     chosen: Vec<Chosen>,
+    /// Directories below which separate debug files are installed.
+    debug_roots: Vec<Vec<u8>>,
+    /// Code that lies in no object.
+    pub generated: Generated,
     objects: Vec<Object>,
     /// Index in `objects` of the object last asked for.
     last: usize,
@@ -68,6 +73,8 @@ impl Profiler {
             skipped: selection::Objects::default(),
             fn_skips: Map::default(),
             chosen: alloc::vec![Chosen::default()],
+            debug_roots: alloc::vec![b"/usr/lib/debug".to_vec()],
+            generated: Generated::new(tallygraph_engine::own_pid() as u32),
             objects: Vec::new(),
             last: usize::MAX,
             functions: Map::default(),
@@ -108,6 +115,11 @@ impl Profiler {
         self.chosen.get(function.0 as usize).map_or(Vec::new(), |c| self.selection.shown(&c.name))
     }
 
+    /// Adds a directory below which separate debug files are installed.
+    pub fn add_debug_root(&mut self, path: &[u8]) {
+        self.debug_roots.push(path.to_vec());
+    }
+
     /// The object mapped in a region; anonymous code belongs to none.
     fn object(&mut self, region: &Region) -> Option<usize> {
         if region.inode == 0 && region.path != b"[vdso]" {
@@ -122,7 +134,7 @@ impl Profiler {
             self.last = i;
             return Some(i);
         }
-        let mut object = Object::open(self.objects.len() as u32 + 1, region);
+        let mut object = Object::open(self.objects.len() as u32 + 1, region, &self.debug_roots);
         object.skipped = self.skipped.include(&object);
         self.spool.append(&Record::Object {
             id: object.id,
@@ -135,6 +147,47 @@ impl Profiler {
         self.objects.push(object);
         self.last = self.objects.len() - 1;
         Some(self.last)
+    }
+
+    /// Id of the object that stands for a region of code that lies in no object.
+    fn region_object(&mut self, region: &Region) -> u32 {
+        let next = self.objects.len() as u32 + 1;
+        let id = self.generated.region(region, next);
+        if id == next {
+            self.objects.push(Object::without_file(id, region));
+            self.spool.append(&Record::Object {
+                id,
+                bias: 0,
+                start: region.start,
+                end: region.end,
+                path: b"",
+                build_id: b"",
+            });
+        }
+        id
+    }
+
+    /// The function of generated code. Named code is a function for each time it was named; other code
+    /// is one for each address that is called, in the object of its region.
+    fn generated_function(&mut self, addr: u64, region: &Region) -> FnId {
+        self.generated.refresh();
+        let (key, start, size) = match self.generated.lookup(addr) {
+            Some(e) => ((NAMED, e.serial as u64), e.start, e.size),
+            None => ((0, addr), addr, 0),
+        };
+        if let Some(&id) = self.functions.get(&key) {
+            return id;
+        }
+        let id = FnId(self.functions.len() as u32 + 1);
+        self.functions.insert(key, id);
+        let object = if key.0 == NAMED { 0 } else { self.region_object(region) };
+        let name = self.generated.lookup(addr).map_or(&b""[..], |e| self.generated.name(e));
+        let section = Section::Unknown;
+        let selected = self.selection.select(name);
+        let kept = if selected.rules.is_some_and(|r| r.triggers) { name.to_vec() } else { Vec::new() };
+        self.chosen.push(Chosen { object: 0, selected, name: kept });
+        self.spool.append(&Record::Function { id: id.0, object, start, size, section, name });
+        id
     }
 }
 
@@ -199,6 +252,8 @@ fn last_stretch(insns: &[Decoded]) -> (u64, u64) {
     let branch = before.iter().rposition(|d| d.insn.ends_block());
     (insns[branch.map_or(0, |i| i + 1)].pc, last.pc)
 }
+/// In the place of an object's number: code named by its compiler.
+const NAMED: u32 = u32::MAX;
 
 impl Sink for Profiler {
     fn context(&mut self, id: CtxId, c: &Context) {
@@ -239,7 +294,9 @@ impl Tool for Profiler {
 
     fn place(&mut self, addr: u64, region: &Region) -> Place {
         let Some(i) = self.object(region) else {
-            return Place { object: 0, section: Section::Unknown as u8, entry: false, skip: false };
+            self.generated.refresh();
+            let entry = self.generated.lookup(addr).is_some_and(|e| e.start == addr);
+            return Place { object: 0, section: Section::Unknown as u8, entry, skip: false };
         };
         let object = &self.objects[i];
         let svma = addr.wrapping_sub(object.bias);
@@ -270,21 +327,17 @@ impl Tool for Profiler {
                 }
                 next.wrapping_add(o.bias).min(region.end)
             }
-            None => region.end,
+            None => self.generated.next_border(addr).min(region.end),
         }
     }
 
     fn function(&mut self, addr: u64, region: &Region) -> FnId {
-        let (object, start, size, section, name) = match self.object(region) {
-            None => (0, addr, 0, Section::Unknown, &b""[..]),
-            Some(i) => {
-                let o = &self.objects[i];
-                let svma = addr.wrapping_sub(o.bias);
-                match o.symbol_at(svma) {
-                    Some(s) => (o.id, s.start, s.end - s.start, o.section_at(s.start), o.name(s)),
-                    None => (o.id, svma, 0, o.section_at(svma), &b""[..]),
-                }
-            }
+        let Some(i) = self.object(region) else { return self.generated_function(addr, region) };
+        let o = &self.objects[i];
+        let svma = addr.wrapping_sub(o.bias);
+        let (object, start, size, section, name) = match o.symbol_at(svma) {
+            Some(s) => (o.id, s.start, s.end - s.start, o.section_at(s.start), o.name(s)),
+            None => (o.id, svma, 0, o.section_at(svma), &b""[..]),
         };
         // Functions of one name in one file are one function; of start routines the name tells as much.
         let key = if self.selection.is_below_main(name) { u64::MAX } else { start };
@@ -313,6 +366,9 @@ impl Tool for Profiler {
     }
 
     fn same_function(&mut self, a: u64, b: u64) -> bool {
+        if let (Some(x), Some(y)) = (self.generated.lookup(a), self.generated.lookup(b)) {
+            return x.serial == y.serial;
+        }
         // Both addresses were just asked for, so their object is the last one or not the same.
         let Some(object) = self.objects.get(self.last) else { return a >> 20 == b >> 20 };
         let (a, b) = (a.wrapping_sub(object.bias), b.wrapping_sub(object.bias));

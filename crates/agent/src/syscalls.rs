@@ -99,7 +99,14 @@ fn dispatch(state: &mut ThreadState, number: u64, a: [u64; 6], next: u64, contex
         abi::__NR_close_range => close_range(number, a),
         abi::__NR_dup2 | abi::__NR_dup3 => dup_onto(number, a),
         abi::__NR_brk => brk(a[0]),
-        abi::__NR_mmap => mmap(a),
+        abi::__NR_mmap => {
+            let result = mmap(a);
+            let executable_file = a[2] & abi::PROT_EXEC as u64 != 0 && a[3] & abi::MAP_ANONYMOUS as u64 == 0;
+            if executable_file && !failed(result) {
+                executable_file_mapped(a[4]);
+            }
+            result
+        }
         abi::__NR_munmap => {
             let result = pass(number, a);
             forget(a[0], a[1]);
@@ -269,6 +276,16 @@ fn mmap(mut a: [u64; 6]) -> u64 {
         forget(result, a[1]);
     }
     result
+}
+
+/// A file was mapped to be executed: just-in-time compilers so announce a file of names.
+fn executable_file_mapped(descriptor: u64) {
+    let link = alloc::format!("/proc/self/fd/{}\0", descriptor as i32);
+    let mut target = [0u8; 4096];
+    if let Ok(path) = tallygraph_sys::fd::readlink(link.as_bytes(), &mut target) {
+        let pid = tallygraph_engine::own_pid() as u32;
+        access().engine.tool.generated.mapped(path, pid);
+    }
 }
 
 fn brk(to: u64) -> u64 {

@@ -345,6 +345,7 @@ fn become_child(rt: &mut Access, state: &mut ThreadState) {
     let (pid, parent) = (pid.unwrap_or(0) as u32, parent.unwrap_or(0) as u32);
     tallygraph_engine::set_own_pid(pid as i32);
     state.tid = pid;
+    rt.engine.tool.generated.process_is(pid);
     // SAFETY: only this thread exists; the forking thread did not hold the lock.
     unsafe { signals::reset_lock() };
     rt.engine.maps.reopen();

@@ -2,19 +2,37 @@
 //!
 //! The order is that of debuggers: the object itself, the build-id directory, the file named by
 //! `.gnu_debuglink` (beside the object, in its `.debug` directory, below `/usr/lib/debug`), and the
-//! same places below extra paths.
+//! same places below extra paths. What is not there a command may fetch, if the user names one (a
+//! [`Hook`]).
 
 use crate::sections;
 use object::Object;
+use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 /// Finds debug files.
 #[derive(Clone, Debug)]
 pub struct Finder {
     roots: Vec<PathBuf>,
+    hook: Option<Hook>,
+}
+
+/// A command that fetches debug files by build-id, with the interface of `debuginfod-find`: it is run
+/// with the words `debuginfo BUILDID` and prints the path of the file.
+#[derive(Clone, Debug)]
+pub struct Hook {
+    /// The command and the words before `debuginfo`.
+    words: Vec<OsString>,
+    /// Its whole environment.
+    environment: Vec<(OsString, OsString)>,
+    /// What it said, by build-id: it may take its time.
+    answers: Arc<Mutex<HashMap<Vec<u8>, Option<PathBuf>>>>,
 }
 
 /// What is known of an object before its debug information is looked for.
@@ -32,12 +50,18 @@ impl Finder {
     pub fn new(extra: &[PathBuf]) -> Self {
         let mut roots = vec![PathBuf::from("/usr/lib/debug")];
         roots.extend_from_slice(extra);
-        Finder { roots }
+        Finder { roots, hook: None }
+    }
+
+    /// The same finder that asks a command for what it does not find.
+    pub fn with_hook(self, hook: Hook) -> Self {
+        Finder { hook: Some(hook), ..self }
     }
 
     /// The separate debug file that belongs to an object, if one is installed.
     pub fn debug_file(&self, wanted: &Wanted) -> Option<PathBuf> {
-        self.by_build_id(wanted.build_id).or_else(|| self.by_link(wanted))
+        let installed = self.by_build_id(wanted.build_id).or_else(|| self.by_link(wanted));
+        installed.or_else(|| self.hook.as_ref()?.fetch(wanted.build_id))
     }
 
     /// The file named by `.gnu_debugaltlink` of the debug file at `from`.
@@ -57,11 +81,7 @@ impl Finder {
         if rest.is_empty() {
             return None;
         }
-        let mut name = format!(".build-id/{first:02x}/");
-        for byte in rest {
-            let _ = write!(name, "{byte:02x}");
-        }
-        name.push_str(".debug");
+        let name = format!(".build-id/{first:02x}/{}.debug", hexadecimal(rest));
         self.roots.iter().map(|root| root.join(&name)).find(|p| p.is_file())
     }
 
@@ -77,6 +97,43 @@ impl Finder {
         }
         places.into_iter().find(|p| p != wanted.path && matches(p, wanted.build_id, checksum))
     }
+}
+
+impl Hook {
+    /// A command, as its words, with this environment and no other.
+    pub fn new(words: Vec<OsString>, environment: Vec<(OsString, OsString)>) -> Hook {
+        Hook { words, environment, answers: Arc::default() }
+    }
+
+    fn fetch(&self, build_id: &[u8]) -> Option<PathBuf> {
+        if build_id.is_empty() {
+            return None;
+        }
+        let mut answers = self.answers.lock().unwrap_or_else(|e| e.into_inner());
+        answers.entry(build_id.to_vec()).or_insert_with(|| self.ask(build_id)).clone()
+    }
+
+    /// The file the command names, if it is the one that was asked for.
+    fn ask(&self, build_id: &[u8]) -> Option<PathBuf> {
+        let (program, words) = self.words.split_first()?;
+        let mut command = Command::new(program);
+        command.args(words).args(["debuginfo", &hexadecimal(build_id)]);
+        command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
+        // The program's own streams are none of the command's business.
+        let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+        let line = output.stdout.split(|&b| b == b'\n').next().filter(|l| !l.is_empty())?;
+        let path = PathBuf::from(OsStr::from_bytes(line));
+        let map = sections::map_file(&path)?;
+        let is_it = sections::parse(&map)?.build_id().ok().flatten() == Some(build_id);
+        (output.status.success() && is_it).then_some(path)
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// True when the file at `path` is the one a debug link means: the same build-id, or without one the

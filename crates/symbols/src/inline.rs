@@ -6,7 +6,7 @@
 
 use crate::find::Finder;
 use crate::object::debug_file_of;
-use crate::sections::{map_file, parse};
+use crate::sections::{self, Elf, map_file, parse};
 use addr2line::{Context, LookupContinuation, LookupResult, SplitDwarfLoad};
 use gimli::{DwarfPackage, EndianArcSlice, LittleEndian, Reader as _, SectionId};
 use object::{Object, ObjectSection};
@@ -36,7 +36,7 @@ pub struct InlineFrames {
     directory: PathBuf,
 }
 
-fn section(elf: &object::read::elf::ElfFile64<'_, object::LittleEndian>, name: &str) -> Slice {
+fn section(elf: &Elf<'_>, name: &str) -> Slice {
     let data = elf.section_by_name(name).and_then(|s| s.uncompressed_data().ok());
     EndianArcSlice::new(Arc::from(data.as_deref().unwrap_or(&[])), LittleEndian)
 }
@@ -56,7 +56,7 @@ impl InlineFrames {
         let file = debug_file_of(path, build_id, finder)?;
         let (mut dwarf, map) = load(&file, |id| Some(id.name()))?;
         let elf = parse(&map)?;
-        let shared = elf.gnu_debugaltlink().ok().flatten();
+        let shared = sections::shared_link(&elf);
         if let Some(shared) = shared.and_then(|(name, id)| finder.shared_file(&file, name, id))
             && let Some((shared, _)) = load(&shared, |id| Some(id.name()))
         {

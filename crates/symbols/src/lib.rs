@@ -8,6 +8,7 @@
 //! - [`sections`]: an object file's sections as DWARF, decompressed;
 //! - [`lines`]: DWARF line programs to one sorted table per object, a [`LineTable`];
 //! - [`inline`]: the functions inlined at an address;
+//! - [`mini`]: names beyond an object's own symbol tables;
 //! - [`cache`]: line tables kept on disk, by build-id;
 //! - [`object`]: the three joined, what callers use;
 //! - [`perf_map`]: names of generated code.
@@ -21,13 +22,15 @@ pub mod cache;
 pub mod find;
 pub mod inline;
 pub mod lines;
+pub mod mini;
 pub mod object;
 pub mod perf_map;
 pub mod sections;
 
-pub use find::Finder;
+pub use find::{Finder, Hook};
 pub use inline::InlineFrames;
 pub use lines::{LineTable, Location};
+pub use mini::MoreNames;
 pub use object::ObjectSymbols;
 pub use perf_map::PerfMap;
 pub use tallygraph_demangle::Demangler;

@@ -341,6 +341,25 @@ fn push(rows: &mut Vec<Row>, row: Row) {
 }
 
 #[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// A table with rows of address, file and line.
+    pub fn table(rows: &[(u64, &str, u32)]) -> LineTable {
+        let mut unit = UnitLines { sequences: vec![(rows[0].0, 0..rows.len())], ..Default::default() };
+        for &(address, file, line) in rows {
+            let known = unit.files.iter().position(|f| f == file);
+            let file = known.unwrap_or_else(|| {
+                unit.files.push(file.to_string());
+                unit.files.len() - 1
+            });
+            unit.rows.push(Row { address, file: file as u32, line });
+        }
+        join(vec![unit])
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -7,7 +7,6 @@ use crate::sections;
 use gimli::SectionId;
 use object::Object;
 use std::borrow::Cow;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Tables of fewer rows are made again faster than they are found.
@@ -62,18 +61,13 @@ impl ObjectSymbols {
 }
 
 fn open(path: &Path, build_id: &[u8], finder: &Finder, cache: Option<&Cache>) -> Option<LineTable> {
-    let own = fs::metadata(path).ok()?;
-    // The object's own table is the first choice. Whether it has one is only known from the file, so
-    // a stored table of either origin is asked for before the file is opened.
-    if let Some(cache) = cache {
-        let separate = || fs::metadata(finder.debug_file(&Wanted { path, build_id, link: None })?).ok();
-        let origins = [own].into_iter().chain(std::iter::from_fn(separate).take(1));
-        if let Some(table) = cache.load(path, build_id, origins.map(|m| Origin::of(&m))) {
-            return Some(table);
-        }
+    if let Some(cache) = cache
+        && let Some(table) = cache.load(path, build_id)
+    {
+        return Some(table);
     }
     let file = debug_file_of(path, build_id, finder)?;
-    let origin = Origin::of(&fs::metadata(&file).ok()?);
+    let origin = Origin::of(path, build_id, &file)?;
     let table = read_file(&file, finder)?;
     if let Some(cache) = cache
         && table.len() >= WORTH_STORING
@@ -87,14 +81,13 @@ fn open(path: &Path, build_id: &[u8], finder: &Finder, cache: Option<&Cache>) ->
 pub fn debug_file_of<'a>(path: &'a Path, build_id: &[u8], finder: &Finder) -> Option<Cow<'a, Path>> {
     let map = sections::map_file(path)?;
     let elf = sections::parse(&map)?;
+    if !sections::is_object(&elf, build_id) {
+        return None;
+    }
     if sections::has_lines(&elf) {
         return Some(Cow::Borrowed(path));
     }
     let own_id = elf.build_id().ok().flatten().unwrap_or(&[]);
-    // The file may have been replaced since it was mapped by the guest: then it is another object.
-    if !build_id.is_empty() && own_id != build_id {
-        return None;
-    }
     let link = elf.gnu_debuglink().ok().flatten();
     let file: Option<PathBuf> = finder.debug_file(&Wanted { path, build_id: own_id, link });
     file.map(Cow::Owned)
@@ -106,7 +99,7 @@ fn read_file(path: &Path, finder: &Finder) -> Option<LineTable> {
     let sections = sections::load(&elf, LINE_SECTIONS);
     let mut dwarf = sections::dwarf(&sections);
     // What `dwz` found in several objects lies in a file that they share.
-    let shared = elf.gnu_debugaltlink().ok().flatten();
+    let shared = sections::shared_link(&elf);
     let shared = shared.and_then(|(name, build_id)| finder.shared_file(path, name, build_id));
     let shared_map = shared.and_then(|p| sections::map_file(&p));
     let shared_elf = shared_map.as_deref().and_then(sections::parse);

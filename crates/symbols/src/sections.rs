@@ -36,8 +36,11 @@ pub fn map_whole_file(path: &Path) -> Option<Mmap> {
     unsafe { options.map(&file) }.ok()
 }
 
+/// An ELF file of this machine's class.
+pub type Elf<'a> = ElfFile64<'a, object::LittleEndian>;
+
 /// Parses an ELF file of this machine's class; none for anything else.
-pub fn parse(bytes: &[u8]) -> Option<ElfFile64<'_, object::LittleEndian>> {
+pub fn parse(bytes: &[u8]) -> Option<Elf<'_>> {
     ElfFile64::parse(bytes).ok()
 }
 
@@ -45,7 +48,7 @@ pub fn parse(bytes: &[u8]) -> Option<ElfFile64<'_, object::LittleEndian>> {
 pub type Sections<'a> = gimli::DwarfSections<Cow<'a, [u8]>>;
 
 /// Loads the sections that line and inline information needs; compressed ones are decompressed.
-pub fn load<'a>(elf: &ElfFile64<'a, object::LittleEndian>, wanted: &[gimli::SectionId]) -> Sections<'a> {
+pub fn load<'a>(elf: &Elf<'a>, wanted: &[gimli::SectionId]) -> Sections<'a> {
     let section = |id: gimli::SectionId| -> Result<Cow<'a, [u8]>, std::convert::Infallible> {
         if !wanted.contains(&id) {
             return Ok(Cow::Borrowed(&[]));
@@ -64,14 +67,38 @@ pub fn dwarf<'a>(sections: &'a Sections<'_>) -> gimli::Dwarf<Slice<'a>> {
     sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian))
 }
 
+/// True when the file is the object of that build-id. It may have been replaced since it was mapped:
+/// then it is another one.
+pub fn is_object(elf: &Elf<'_>, build_id: &[u8]) -> bool {
+    build_id.is_empty() || elf.build_id().ok().flatten().unwrap_or(&[]) == build_id
+}
+
+/// Name and build-id of the file that holds what several objects share: `.gnu_debugaltlink` as `dwz`
+/// makes it, or `.debug_sup` of DWARF 5 (section 7.3.6).
+pub fn shared_link<'a>(elf: &Elf<'a>) -> Option<(&'a [u8], &'a [u8])> {
+    if let Ok(Some(link)) = elf.gnu_debugaltlink() {
+        return Some(link);
+    }
+    // Version, a flag that says which of the two files this is, name, length of the id, id.
+    let data = elf.section_by_name(".debug_sup")?.data().ok()?;
+    let (head, rest) = data.split_at_checked(3)?;
+    if head != [5, 0, 0] {
+        return None;
+    }
+    let end = rest.iter().position(|&b| b == 0)?;
+    let mut id = EndianSlice::new(&rest[end + 1..], LittleEndian);
+    let length = gimli::Reader::read_uleb128(&mut id).ok()?;
+    Some((&rest[..end], id.slice().get(..usize::try_from(length).ok()?)?))
+}
+
 /// True when the object has line information of its own.
-pub fn has_lines(elf: &ElfFile64<'_, object::LittleEndian>) -> bool {
+pub fn has_lines(elf: &Elf<'_>) -> bool {
     elf.section_by_name(".debug_line").is_some_and(|s| s.size() > 0)
 }
 
 /// Address ranges of executable sections, sorted. In a separate debug file these sections have no
 /// contents but keep their addresses.
-pub fn code_ranges(elf: &ElfFile64<'_, object::LittleEndian>) -> Vec<Range<u64>> {
+pub fn code_ranges(elf: &Elf<'_>) -> Vec<Range<u64>> {
     const ALLOC_EXEC: u64 = 2 | 4;
     let mut ranges: Vec<Range<u64>> = elf
         .sections()

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tallygraph_symbols::cache::Cache;
-use tallygraph_symbols::{Finder, ObjectSymbols};
+use tallygraph_symbols::{Finder, Hook, ObjectSymbols};
 
 const PROGRAM: &str = r#"
 #include "part.h"
@@ -120,6 +120,14 @@ fn ours(symbols: &ObjectSymbols, addresses: Range<u64>) -> Vec<String> {
     addresses.map(show).collect()
 }
 
+/// A stripped copy of `prog`, whose lines are in a file of their own; returns that.
+fn split_off(place: &Place) -> PathBuf {
+    assert!(place.build(&["-g", "-O2", "-Wl,--build-id=0xabcdef0123456789"]));
+    assert!(place.run("objcopy", &["--only-keep-debug", "prog", "fetched.debug"]));
+    assert!(place.run("objcopy", &["--strip-all", "prog", "stripped"]));
+    place.path("fetched.debug")
+}
+
 fn open(object: &Path) -> ObjectSymbols {
     ObjectSymbols::open(object, b"", &Finder::new(&[]), None)
 }
@@ -216,13 +224,55 @@ fn strings_in_a_shared_file_are_found() {
 }
 
 #[test]
+fn a_supplementary_file_is_found() {
+    let place = Place::new("supplementary");
+    fs::write(place.path("other.c"), PROGRAM.replace("walk", "run")).unwrap();
+    assert!(place.build(&["-gdwarf-5", "-O2"]));
+    assert!(place.run("cc", &["-Iinc", "-gdwarf-5", "-O2", "other.c", "-o", "other"]));
+    fs::copy(place.path("prog"), place.path("whole")).unwrap();
+    if !place.run("dwz", &["--dwarf-5", "--multifile=shared.debug", "prog", "other"]) {
+        eprintln!("skipped: no dwz that knows DWARF 5");
+        return;
+    }
+    let bytes = fs::read(place.path("prog")).unwrap();
+    assert!(object::File::parse(&*bytes).unwrap().section_by_name(".debug_sup").is_some());
+    assert_same(&place.path("whole"), &open(&place.path("prog")));
+}
+
+#[test]
+fn a_command_fetches_what_is_not_there() {
+    let place = Place::new("hook");
+    let debug = split_off(&place);
+    let script = "echo \"$@\" >>\"$0.words\"; echo \"$WHERE/fetched.debug\"; echo more";
+    fs::write(place.path("fetch"), script).unwrap();
+    let words = vec!["sh".into(), place.path("fetch").into(), "first".into()];
+    let environment = vec![("WHERE".into(), place.0.clone().into())];
+    let hook = Hook::new(words.clone(), environment.clone());
+    let mut finder = Finder::new(&[]).with_hook(hook);
+    let build_id = b"\xab\xcd\xef\x01\x23\x45\x67\x89";
+    let symbols = ObjectSymbols::open(&place.path("stripped"), build_id, &finder, None);
+    assert_same(&place.path("prog"), &symbols);
+    let asked = fs::read_to_string(place.path("fetch.words")).unwrap();
+    assert_eq!(asked, "first debuginfo abcdef0123456789\n");
+    // A file of another build-id is not taken, and an object with lines asks for nothing.
+    fs::copy(place.path("stripped"), place.path("prog")).unwrap();
+    assert!(place.run("objcopy", &["--remove-section=.note.gnu.build-id", "fetched.debug"]));
+    finder = Finder::new(&[]).with_hook(Hook::new(words, environment));
+    assert!(ObjectSymbols::open(&place.path("stripped"), build_id, &finder, None).table().is_empty());
+    fs::remove_file(debug).unwrap();
+    assert!(place.build(&["-g", "-O2"]));
+    let _ = fs::remove_file(place.path("fetch.words"));
+    assert!(!ObjectSymbols::open(&place.path("prog"), b"", &finder, None).table().is_empty());
+    assert!(!place.path("fetch.words").exists());
+}
+
+#[test]
 fn extra_paths_are_searched_by_build_id() {
     let place = Place::new("extra");
-    assert!(place.build(&["-g", "-O2", "-Wl,--build-id=0xabcdef0123456789"]));
-    assert!(place.run("objcopy", &["--strip-all", "prog", "stripped"]));
+    let debug = split_off(&place);
     let directory = place.path("extra/.build-id/ab");
     fs::create_dir_all(&directory).unwrap();
-    assert!(place.run("objcopy", &["--only-keep-debug", "prog", "extra/.build-id/ab/cdef0123456789.debug"]));
+    fs::rename(debug, directory.join("cdef0123456789.debug")).unwrap();
     let build_id = b"\xab\xcd\xef\x01\x23\x45\x67\x89";
     let finder = Finder::new(&[place.path("extra")]);
     let symbols = ObjectSymbols::open(&place.path("stripped"), build_id, &finder, None);
@@ -242,7 +292,8 @@ fn a_stored_table_says_the_same() {
         source.push_str("  if (x & 4)\n    x *= 5;\n  return x;\n}\n");
     }
     fs::write(place.path("many.c"), source).unwrap();
-    assert!(place.build(&["-g", "-O0", "many.c"]));
+    let build = || assert!(place.build(&["-g", "-O0", "many.c", "-Wl,--build-id=0x0102"]));
+    build();
     let object = place.path("prog");
     let cache = Cache::new(&place.path("cache"));
     let finder = Finder::new(&[]);
@@ -254,7 +305,7 @@ fn a_stored_table_says_the_same() {
     assert_same(&object, &stored);
     // A rebuilt object is read again.
     fs::write(place.path("inc/part.h"), format!("\n\n{PART}")).unwrap();
-    assert!(place.build(&["-g", "-O0", "many.c"]));
+    build();
     let rebuilt = ObjectSymbols::open(&object, b"\x01\x02", &finder, Some(&cache));
     assert!(rebuilt.table().as_bytes() != stored.table().as_bytes());
 }

@@ -150,6 +150,10 @@ pub enum Text {
     CacheDir = 36,
     /// Version in the profile's `creator:` line, `3.26.0` when absent.
     CreatorVersion = 37,
+    /// Command that fetches debug files, with the interface of `debuginfod-find`.
+    DebuginfoCommand = 50,
+    /// `NAME=VALUE` of that command's environment.
+    DebuginfoEnvironment = 51,
 }
 
 /// The tools.

@@ -286,7 +286,7 @@ impl Builder<'_, '_> {
         };
         let object = self.object(function.object);
         let Place { file, .. } = self.places.place(object, function.start);
-        let mut name = self.places.function_name(function);
+        let mut name = self.places.function_name(object, function);
         if context.level > 1 {
             name.extend_from_slice(format!("'{}", context.level).as_bytes());
         }
@@ -295,7 +295,7 @@ impl Builder<'_, '_> {
             let Some(c) = get(&self.tables.contexts, up) else { break };
             let Some(f) = get(&self.tables.functions, c.function) else { break };
             name.push(b'\'');
-            name.extend_from_slice(&self.places.function_name(f));
+            name.extend_from_slice(&self.places.function_name(self.object(f.object), f));
             up = c.caller;
         }
         Node { object, file, name }

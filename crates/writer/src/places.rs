@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tallygraph_demangle::Subject;
 use tallygraph_demangle::names::{BELOW_MAIN, SHOWN_BELOW_MAIN};
 use tallygraph_symbols::cache::Cache;
-use tallygraph_symbols::{Demangler, Finder, ObjectSymbols, PerfMap};
+use tallygraph_symbols::{Demangler, Finder, Hook, MoreNames, ObjectSymbols, PerfMap};
 use tallygraph_wire::config::{Config, Number, Text};
 use tallygraph_wire::spool::Section;
 
@@ -63,9 +63,12 @@ pub struct Place {
 }
 
 /// An object as paths tell objects apart.
+#[derive(Default)]
 struct Lines {
     build_id: Vec<u8>,
     symbols: Option<ObjectSymbols>,
+    /// Names the agent did not have.
+    names: Option<MoreNames>,
     /// Number of each of the object's files in [`Places::files`].
     files: Vec<u32>,
     /// Where the last lookup ended.
@@ -89,6 +92,8 @@ pub struct Places {
     below_main: bool,
     /// Where names of generated code may be, and what was found there.
     generated: (PathBuf, OnceCell<PerfMap>),
+    /// Regions of generated code without names, by the ids of the objects that stand for them.
+    regions: Vec<u32>,
 }
 
 const NOT_YET: u32 = u32::MAX;
@@ -97,14 +102,13 @@ impl Places {
     /// A resolver for a process that follows the options in `config`.
     pub fn new(config: &Config, pid: u32) -> Places {
         let path = |text: &[u8]| PathBuf::from(OsStr::from_bytes(text));
-        let extra: Vec<PathBuf> = config.texts(Text::ExtraDebuginfoPath).map(path).collect();
         let strip: Vec<Vec<u8>> =
             config.texts(Text::FullpathAfter).filter(|t| !t.is_empty()).map(<[u8]>::to_vec).collect();
         let mut places = Places {
             objects: Strings::default(),
             files: Strings::default(),
             lines: Vec::new(),
-            finder: Finder::new(&extra),
+            finder: finder(config),
             cache: config.text(Text::CacheDir).map(|d| Cache::new(&path(d))),
             demangler: Demangler::new(config.is(Number::Demangle)),
             callers: (
@@ -115,6 +119,7 @@ impl Places {
             strip,
             below_main: !config.is(Number::ShowBelowMain),
             generated: (format!("/tmp/perf-{pid}.map").into(), OnceCell::new()),
+            regions: Vec::new(),
         };
         places.files.number(UNKNOWN);
         places.object_of_path(UNKNOWN, b"");
@@ -124,7 +129,7 @@ impl Places {
     fn object_of_path(&mut self, path: &[u8], build_id: &[u8]) -> u32 {
         let n = self.objects.number(path);
         if n as usize == self.lines.len() {
-            self.lines.push(Lines { build_id: build_id.to_vec(), symbols: None, files: Vec::new(), hint: 0 });
+            self.lines.push(Lines { build_id: build_id.to_vec(), ..Lines::default() });
         }
         n
     }
@@ -133,7 +138,13 @@ impl Places {
     pub fn object(&mut self, tables: &Tables, id: u32) -> u32 {
         match get(&tables.objects, id) {
             Some(o) if !o.path.is_empty() => self.object_of_path(o.path, o.build_id),
-            _ => 0,
+            Some(_) => {
+                if !self.regions.contains(&id) {
+                    self.regions.push(id);
+                }
+                0
+            }
+            None => 0,
         }
     }
 
@@ -172,14 +183,16 @@ impl Places {
         some.iter().rev().find(|(_, pattern)| subject.is(pattern)).map_or(*usual, |(n, _)| *n)
     }
 
-    /// Readable name of a function.
-    pub fn function_name(&self, f: &Function) -> Vec<u8> {
+    /// Readable name of a function in an object of [`Places::objects`].
+    pub fn function_name(&mut self, object: u32, f: &Function) -> Vec<u8> {
         if f.name.is_empty() {
-            if f.object == 0
-                && let Some((_, name)) =
-                    self.generated.1.get_or_init(|| PerfMap::open(&self.generated.0)).lookup(f.start)
+            if f.section == Section::Text
+                && let Some(name) = self.name_elsewhere(object, f.start)
             {
-                return one_line(name.as_bytes());
+                return self.readable(&name);
+            }
+            if object == 0 && f.object != 0 {
+                return self.generated_name(f);
             }
             let suffix = match f.section {
                 Section::Plt => " [PLT]",
@@ -190,12 +203,38 @@ impl Places {
             };
             return format!("0x{:016x}{suffix}", f.start).into_bytes();
         }
-        if self.below_main && BELOW_MAIN.contains(&f.name) {
+        self.readable(f.name)
+    }
+
+    /// Name of code that lies in no object and had no name when it was executed.
+    fn generated_name(&mut self, f: &Function) -> Vec<u8> {
+        // Some compilers write their names at the end only.
+        let names = self.generated.1.get_or_init(|| PerfMap::open(&self.generated.0));
+        if let Some((_, name)) = names.lookup(f.start) {
+            return self.readable(name.as_bytes());
+        }
+        let number = self.regions.iter().position(|&o| o == f.object).unwrap_or(0) + 1;
+        format!("(generated code {number})").into_bytes()
+    }
+
+    /// Raw name of a function that the object's own symbol tables do not name.
+    fn name_elsewhere(&mut self, object: u32, start: u64) -> Option<Vec<u8>> {
+        let path = Path::new(OsStr::from_bytes(self.objects.get(object)));
+        let Lines { build_id, names, .. } = self.lines.get_mut(object as usize)?;
+        if object == 0 || !path.is_absolute() {
+            return None;
+        }
+        let names = names.get_or_insert_with(|| MoreNames::open(path, build_id, &self.finder));
+        Some(names.lookup(start)?.as_bytes().to_vec())
+    }
+
+    fn readable(&self, name: &[u8]) -> Vec<u8> {
+        if self.below_main && BELOW_MAIN.contains(&name) {
             return SHOWN_BELOW_MAIN.to_vec();
         }
-        match std::str::from_utf8(f.name) {
+        match std::str::from_utf8(name) {
             Ok(name) => one_line(self.demangler.demangle(name).as_bytes()),
-            Err(_) => one_line(f.name),
+            Err(_) => one_line(name),
         }
     }
 }
@@ -205,6 +244,22 @@ fn numbered(text: &[u8]) -> Option<(u64, Vec<u8>)> {
     let equals = text.iter().position(|&b| b == b'=')?;
     let number = std::str::from_utf8(&text[..equals]).ok()?.parse().ok()?;
     Some((number, text[equals + 1..].to_vec()))
+}
+
+/// Where debug information is looked for.
+fn finder(config: &Config) -> Finder {
+    let path = |text: &[u8]| PathBuf::from(OsStr::from_bytes(text));
+    let extra: Vec<PathBuf> = config.texts(Text::ExtraDebuginfoPath).map(path).collect();
+    let finder = Finder::new(&extra);
+    let Some(command) = config.text(Text::DebuginfoCommand) else { return finder };
+    let word = |text: &[u8]| OsStr::from_bytes(text).to_owned();
+    let words = command.split(|&b| b == b' ').filter(|w| !w.is_empty()).map(word).collect();
+    let variable = |entry: &[u8]| {
+        let equals = entry.iter().position(|&b| b == b'=')?;
+        Some((word(&entry[..equals]), word(&entry[equals + 1..])))
+    };
+    let environment = config.texts(Text::DebuginfoEnvironment).filter_map(variable).collect();
+    finder.with_hook(Hook::new(words, environment))
 }
 
 /// A name without characters that would end its line.
@@ -225,11 +280,14 @@ fn after_prefix<'p>(prefixes: &[Vec<u8>], path: &'p [u8]) -> &'p [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::Object;
 
     fn function(name: &[u8], section: Section) -> Vec<u8> {
         let mut config = Config::new();
         config.set(Number::Demangle, 1);
-        places(&config).function_name(&Function { object: 1, start: 0x1234, section, name })
+        let mut places = places(&config);
+        let object = places.object_of_path(b"/no/such/lib", b"");
+        places.function_name(object, &Function { object: 1, start: 0x1234, section, name })
     }
 
     fn places(config: &Config) -> Places {
@@ -242,12 +300,19 @@ mod tests {
         let file = std::env::temp_dir().join(format!("tallygraph-places-{}.map", std::process::id()));
         std::fs::write(&file, "7000 100 py::fib:/x.py\n").unwrap();
         p.generated.0 = file.clone();
-        let name = |object, start| {
-            p.function_name(&Function { object, start, section: Section::Unknown, name: b"" })
+        let mut tables = Tables::default();
+        for id in 0..5 {
+            let path = if id < 3 { &b"/lib/x"[..] } else { b"" };
+            tables.objects.push(Some(Object { bias: 0, path, build_id: b"" }));
+            p.object(&tables, id);
+        }
+        let mut name = |at, object, start| {
+            p.function_name(at, &Function { object, start, section: Section::Unknown, name: b"" })
         };
-        assert_eq!(name(0, 0x7010), b"py::fib:/x.py");
-        assert_eq!(name(0, 0x7100), b"0x0000000000007100");
-        assert_eq!(name(1, 0x7010), b"0x0000000000007010");
+        assert_eq!(name(0, 3, 0x7010), b"py::fib:/x.py");
+        assert_eq!(name(0, 3, 0x7100), b"(generated code 1)");
+        assert_eq!(name(0, 4, 0x9000), b"(generated code 2)");
+        assert_eq!(name(1, 1, 0x7010), b"0x0000000000007010");
         std::fs::remove_file(&file).unwrap();
     }
 

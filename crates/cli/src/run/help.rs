@@ -53,6 +53,7 @@ usage: tallygraph run [options] [--] PROGRAM ARGS
   --log-fd=N --log-file=FILE    where messages go [2]
   --demangle=no|yes             readable C++ and Rust names [yes]
   --extra-debuginfo-path=DIR    another place for separate debug files
+  --debuginfo-command=COMMAND   fetches debug files that are not installed, e.g. debuginfod-find
   --fullpath-after=STRING       show source paths from after STRING
   --vdso=hide|keep              hide: counts repeat; keep: fast clock calls [hide]
   --tool=callgrind|none         none: run and count nothing

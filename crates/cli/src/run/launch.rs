@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{IntoRawFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use tallygraph_wire::config::{Config, Number, Text, Tool};
@@ -100,6 +100,10 @@ fn describe_guest(config: &mut Config, program: &program::Program, command: &[Os
     config.push(Text::CommandLine, &command_line(command));
 }
 
+/// How the environment variables begin that a command of `--debuginfo-command` is given.
+const WANTED_BY_DEBUGINFOD: [&str; 7] =
+    ["DEBUGINFOD_", "HOME", "PATH", "XDG_CACHE_HOME", "LANG", "http", "SSL_CERT"];
+
 /// What the agent and the writer need to know of us.
 fn describe_host(config: &mut Config) -> Result<(), Failure> {
     let host = std::fs::read_link("/proc/self/exe");
@@ -109,6 +113,18 @@ fn describe_host(config: &mut Config) -> Result<(), Failure> {
     config.push(Text::SpoolDir, spools.as_os_str().as_bytes());
     if let Some(directory) = cache_directory() {
         config.push(Text::CacheDir, directory.as_os_str().as_bytes());
+    }
+    if config.text(Text::DebuginfoCommand).is_some() {
+        // The writer is started without an environment; the command needs its own settings.
+        for (name, value) in std::env::vars_os() {
+            let mut entry = name.into_vec();
+            if !WANTED_BY_DEBUGINFOD.iter().any(|w| entry.starts_with(w.as_bytes())) {
+                continue;
+            }
+            entry.push(b'=');
+            entry.extend_from_slice(value.as_bytes());
+            config.push(Text::DebuginfoEnvironment, &entry);
+        }
     }
     if let Ok(version) = std::env::var("TALLYGRAPH_VERSION") {
         let version = version.strip_prefix("valgrind-").unwrap_or(&version);

@@ -166,6 +166,7 @@ const TABLE: &[(&str, Kind)] = &[
     ("demangle", Flag(Number::Demangle)),
     ("extra-debuginfo-path", List(Text::ExtraDebuginfoPath)),
     ("fullpath-after", List(Text::FullpathAfter)),
+    ("debuginfo-command", One(Text::DebuginfoCommand)),
     ("run-libc-freeres", Accepted(YesNo)),
     ("run-cxx-freeres", Accepted(YesNo)),
     ("time-stamp", Flag(Number::TimeStamp)),
