@@ -2,7 +2,6 @@
 # lea (which ignores it), string instructions and calls.
 #
 # Ir: any
-# limit: instructions with a gs operand end the program
 # valgrind: no, it does not let a program set gs
 #include "checks.h"
     .text
@@ -41,6 +40,50 @@ function _start
     addq $2, %gs:16
     cmpq $90, .Lgs+16(%rip)
     must e, 8
+    movabs %gs:16, %rax
+    cmp $90, %rax
+    must e, 9
+    mov $8, %esi                        # a source in gs
+    lodsq %gs:(%rsi), %rax
+    cmp $16, %rsi
+    must e, 10
+    mov $0x6161616161616161, %rcx
+    cmp %rcx, %rax
+    must e, 11
+    mov $8, %esi
+    lea .Lgot(%rip), %rdi
+    mov $9, %ecx
+    rep movsb %gs:(%rsi), (%rdi)
+    cmp $17, %rsi
+    must e, 12
+    cmpb $90, .Lgot+8(%rip)
+    must e, 13
+    mov $-8, %r8
+    mov $3, %edi
+    pushq %gs:(%r8, %rdi, 8)            # the stack pointer moves
+    pop %rax
+    cmp $90, %rax
+    must e, 14
+    mov $90, %eax
+    mov $5, %ecx
+    stc
+    lock cmpxchg %rcx, %gs:16
+    must e, 15
+    cmpq $5, %gs:16
+    must e, 16
+    rdgsbase %rax
+    lea .Lgs(%rip), %rdx
+    cmp %rax, %rdx
+    must e, 17
+    add $8, %rax
+    wrgsbase %rax
+    cmpq $5, %gs:8
+    must e, 18
+    mov $0x11, %r9d
+    wrgsbase %r9d
+    rdgsbase %r10d
+    cmp $0x11, %r10
+    must e, 19
     success
 end _start
 function target
@@ -50,4 +93,4 @@ end target
     define_borders
     .data
 .Lgs: .quad 0, 0x6161616161616161, 77, target
-.Lgot: .quad 0
+.Lgot: .quad 0, 0

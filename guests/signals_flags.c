@@ -2,7 +2,6 @@
 // SA_NOCLDSTOP and SA_NOCLDWAIT; the mask during a handler; what sigaction reports back.
 //
 // Ir: any
-// limit: the writer cannot be waited for when the guest set SA_NOCLDWAIT
 // uneven: a child and a timer take part
 #define _GNU_SOURCE
 #include "check.h"

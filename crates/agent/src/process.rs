@@ -89,7 +89,6 @@ pub unsafe fn start(stack: *mut u64) -> ! {
         config,
         brk: BRK_START,
         brk_mapped: BRK_START,
-        guest_gs: 0,
         threads: Vec::new(),
         ended: Vec::new(),
         child: false,

@@ -18,8 +18,6 @@ pub struct Runtime {
     pub brk: u64,
     /// End of what is mapped for it.
     pub brk_mapped: u64,
-    /// Virtual `gs` base of the guest.
-    pub guest_gs: u64,
     /// Blocks of the threads that run.
     pub threads: Vec<*mut ThreadState>,
     /// Blocks of threads that have ended or are about to.

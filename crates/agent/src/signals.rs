@@ -209,7 +209,7 @@ fn apply(signal: i32, action: &Action) -> Result<(), Errno> {
     };
     if ours {
         let passed = action.flags & (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT);
-        let handler = handler as *const () as u64;
+        let handler = entry as *const () as u64;
         set_kernel_action(signal, handler, SA_SIGINFO | SA_ONSTACK | passed, !0)
     } else {
         set_kernel_action(signal, action.handler, action.flags & (SA_NOCLDSTOP | SA_NOCLDWAIT), 0)
@@ -315,6 +315,12 @@ pub fn sigaltstack(state: &mut ThreadState, a: [u64; 6]) -> u64 {
 #[unsafe(naked)]
 unsafe extern "C" fn restorer() {
     core::arch::naked_asm!("mov eax, 15", "syscall", "ud2")
+}
+
+/// Where the kernel enters us: the interrupted code's alignment check is none of ours.
+#[unsafe(naked)]
+unsafe extern "C" fn entry() {
+    core::arch::naked_asm!("pushfq", "btr qword ptr [rsp], 18", "popfq", "jmp {handler}", handler = sym handler)
 }
 
 /// Our handler for every signal.

@@ -36,6 +36,8 @@ pub struct Spool {
     file: i32,
     base: u64,
     path: Vec<u8>,
+    /// The file has no name any more.
+    unnamed: bool,
     scratch: Vec<u8>,
     /// Bytes of the log whose pages are present.
     present: u64,
@@ -90,7 +92,7 @@ impl Spool {
             let flags = abi::MAP_SHARED | abi::MAP_NORESERVE;
             mem::map(mem::own_place(HEADER_SIZE + LOG_SIZE), HEADER_SIZE + LOG_SIZE, RW, flags, file, 0)
         }?;
-        let spool = Spool { file, base, path, scratch: Vec::new(), present: 0 };
+        let spool = Spool { file, base, path, unnamed: false, scratch: Vec::new(), present: 0 };
         // SAFETY: the header's page is mapped, zeroed, and not shared yet.
         let header = unsafe { &mut *(base as *mut Header) };
         header.magic = MAGIC;
@@ -110,9 +112,21 @@ impl Spool {
         unsafe { &*(self.base as *const Header) }
     }
 
-    /// Path, NUL-terminated.
-    pub fn path(&self) -> &[u8] {
-        &self.path
+    /// Path for another process of this user, without NUL.
+    pub fn path(&self) -> Vec<u8> {
+        if self.unnamed {
+            return alloc::format!("/proc/{}/fd/{}", tallygraph_engine::own_pid(), self.file).into_bytes();
+        }
+        self.path[..self.path.len() - 1].to_vec()
+    }
+
+    /// Deletes the file's name, but goes on with the file: it ends with the program, or is written from
+    /// as long as the program lives.
+    pub fn unname(&mut self) {
+        if !self.unnamed {
+            self.remove();
+            self.unnamed = true;
+        }
     }
 
     /// The descriptor.

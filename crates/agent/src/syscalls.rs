@@ -94,7 +94,7 @@ fn dispatch(state: &mut ThreadState, number: u64, a: [u64; 6], next: u64, contex
         abi::__NR_rt_sigaction => signals::sigaction(a),
         abi::__NR_sigaltstack => signals::sigaltstack(state, a),
         abi::__NR_rt_sigreturn => signals::sigreturn(state),
-        abi::__NR_arch_prctl => arch_prctl(number, a),
+        abi::__NR_arch_prctl => arch_prctl(state, number, a),
         abi::__NR_close => close(number, a),
         abi::__NR_close_range => close_range(number, a),
         abi::__NR_dup2 | abi::__NR_dup3 => dup_onto(number, a),
@@ -136,16 +136,20 @@ fn dispatch(state: &mut ThreadState, number: u64, a: [u64; 6], next: u64, contex
 }
 
 /// `gs` is the engine's: the guest's base is kept aside.
-fn arch_prctl(number: u64, a: [u64; 6]) -> u64 {
+fn arch_prctl(state: &mut ThreadState, number: u64, a: [u64; 6]) -> u64 {
     const ARCH_SET_GS: u64 = 0x1001;
     const ARCH_GET_GS: u64 = 0x1004;
     match a[0] {
         ARCH_SET_GS => {
-            access().guest_gs = a[1];
+            // The kernel's limit for user addresses.
+            if a[1] >= (1 << 47) - 4096 {
+                return error(1);
+            }
+            state.guest_gs = a[1];
             0
         }
         ARCH_GET_GS => {
-            let base = access().guest_gs;
+            let base = state.guest_gs;
             if write_guest(a[1], &base.to_le_bytes()) { 0 } else { error(14) }
         }
         _ => pass(number, a),

@@ -233,6 +233,7 @@ fn release(child: *mut ThreadState) {
 
 fn prepare_child(parent: &ThreadState, child: &mut ThreadState, sp: u64, next: u64) {
     child.regs = parent.regs;
+    child.guest_gs = parent.guest_gs;
     child.xmm = parent.xmm;
     child.regs.gpr[reg::RAX] = 0;
     child.regs.gpr[reg::RCX] = next;

@@ -1,7 +1,7 @@
 //! Starts the host side to write a profile from the spool, and waits for it.
 
 use crate::runtime::{Access, Runtime};
-use crate::{collect, log};
+use crate::{collect, log, signals};
 use alloc::vec::Vec;
 use tallygraph_engine::thread::ThreadState;
 use tallygraph_sys::{Errno, abi, syscall};
@@ -11,43 +11,98 @@ const CLONE_VM: u64 = 0x100;
 const CLONE_VFORK: u64 = 0x4000;
 const WALL: u64 = 0x4000_0000;
 
-/// Runs a program and waits for it. The child is no child the guest could see: it sends no signal
-/// when it ends and is waited for here.
+/// Runs a program and waits for it; gives its exit status, 126 when a signal ended it.
+///
+/// The program is no child the guest could see. The kernel gives a process that executes a program
+/// back its exit signal, so it is the child of a child: the one in between sends no signal when it ends,
+/// is not among those that a plain `wait` finds, and is not reaped by itself when the guest ignores
+/// SIGCHLD.
 ///
 /// # Safety
 ///
 /// `path`, `argv` and `envp` are NUL-terminated as for `execve`.
 pub unsafe fn run_host(path: *const u8, argv: *const u64, envp: *const u64) -> Result<i32, Errno> {
+    let words = [path as u64, argv as u64, envp as u64];
+    let default_action = [0u64; 4];
+    // A handler of ours would take the child for this thread.
+    let mask = signals::block_all();
     let pid: u64;
-    // SAFETY: the child shares our memory and stack until it executes, and writes neither; the
-    // parent is suspended meanwhile (CLONE_VFORK).
+    // SAFETY: both children share our memory and stack until they execute or end, and write below the
+    // stack pointer only; each parent is suspended meanwhile (CLONE_VFORK). The table of handlers is
+    // the child's own copy.
     unsafe {
         core::arch::asm!(
             "syscall",
             "test rax, rax",
-            "jnz 2f",
-            "mov rdi, {path}",
-            "mov rsi, {argv}",
-            "mov rdx, {envp}",
-            "mov eax, 59",
+            "jnz 9f",
+            "mov edi, 17",
+            "mov rsi, r13",
+            "xor edx, edx",
+            "mov r10d, 8",
+            "mov eax, 13", // rt_sigaction
             "syscall",
+            "mov edi, {flags}",
+            "xor esi, esi",
+            "xor edx, edx",
+            "xor r10d, r10d",
+            "xor r8d, r8d",
+            "mov eax, 56", // clone
+            "syscall",
+            "test rax, rax",
+            "js 6f",
+            "jnz 3f",
+            "mov rdi, [r12]",
+            "mov rsi, [r12 + 8]",
+            "mov rdx, [r12 + 16]",
+            "mov eax, 59", // execve
+            "syscall",
+            "6:",
             "mov edi, 127",
-            "mov eax, 60",
+            "jmp 7f",
+            "3:",
+            "mov r14, rax",
+            "push 0",
+            "4:",
+            "mov rdi, r14",
+            "mov rsi, rsp",
+            "mov edx, {wall}",
+            "xor r10d, r10d",
+            "mov eax, 61", // wait4
             "syscall",
-            "2:",
-            path = in(reg) path, argv = in(reg) argv, envp = in(reg) envp,
+            "cmp rax, -4",
+            "je 4b",
+            "mov edi, [rsp]",
+            "test edi, 0x7f",
+            "jz 5f",
+            "mov edi, 126 << 8",
+            "5:",
+            "shr edi, 8",
+            "7:",
+            "mov eax, 60", // exit
+            "syscall",
+            "ud2",
+            "9:",
+            flags = const CLONE_VM | CLONE_VFORK,
+            wall = const WALL,
             inlateout("rax") abi::__NR_clone as u64 => pid,
             in("rdi") CLONE_VM | CLONE_VFORK,
             in("rsi") 0u64, in("rdx") 0u64, in("r10") 0u64, in("r8") 0u64,
-            out("rcx") _, out("r11") _,
+            in("r12") words.as_ptr(), in("r13") default_action.as_ptr(),
+            out("r14") _, out("rcx") _, out("r11") _,
         );
     }
-    let pid = tallygraph_sys::result(pid)?;
+    let result = tallygraph_sys::result(pid).and_then(wait_for);
+    signals::set_mask(mask);
+    result
+}
+
+/// Waits for a child; gives its exit status.
+fn wait_for(pid: u64) -> Result<i32, Errno> {
     let mut status = 0i32;
     loop {
         // SAFETY: the kernel writes one integer.
         match unsafe { syscall!(abi::__NR_wait4, pid, &raw mut status, WALL, 0) } {
-            Ok(_) => return Ok(status),
+            Ok(_) => return Ok(status >> 8),
             Err(Errno(4)) => continue,
             Err(e) => return Err(e),
         }
@@ -72,7 +127,7 @@ fn c_strings(words: &[Vec<u8>]) -> (Vec<Vec<u8>>, Vec<u64>) {
 fn run_writer(rt: &Runtime, words: &[&[u8]]) {
     let spool = &rt.engine.tool.spool;
     let mut at = b"--spool=".to_vec();
-    at.extend_from_slice(&spool.path()[..spool.path().len() - 1]);
+    at.extend_from_slice(&spool.path());
     let host = rt.config.text(Text::HostPath).unwrap_or(b"").to_vec();
     let mut args = alloc::vec![b"tallygraph".to_vec(), b"__write".to_vec(), at];
     args.extend(words.iter().map(|w| w.to_vec()));
@@ -83,9 +138,9 @@ fn run_writer(rt: &Runtime, words: &[&[u8]]) {
     // SAFETY: the vectors end in 0 and outlive the call.
     match unsafe { run_host(path.as_ptr(), argv.as_ptr(), envp.as_ptr()) } {
         Ok(0) => {}
-        Ok(status) => log!(
-            "tallygraph: the profile could not be written (status {status:#x}); try 'tallygraph recover'"
-        ),
+        Ok(status) => {
+            log!("tallygraph: the profile could not be written (status {status}); try 'tallygraph recover'")
+        }
         Err(e) => log!("tallygraph: the writer could not be started ({e:?}); try 'tallygraph recover'"),
     }
 }
@@ -147,11 +202,13 @@ pub fn part(rt: &mut Access, trigger: &[u8]) {
 /// Writes the profile of the present program before another is executed in its place.
 ///
 /// The execution may still fail; then the program goes on and its profile is written again, whole,
-/// at its end.
+/// at its end. So the spool stays, but without a name: nothing of it is left when the execution
+/// succeeds.
 pub fn dump_before_exec(rt: &mut Access, state: &mut ThreadState) {
-    if rt.silent || rt.config.get(Number::Tool) == Tool::None as u64 {
-        return;
+    let silent = rt.silent || rt.child && rt.config.is(Number::ChildSilentAfterFork);
+    if !silent && rt.config.get(Number::Tool) != Tool::None as u64 {
+        rt.engine.settle(state);
+        run_writer(rt, &[b"--final", b"--keep"]);
     }
-    rt.engine.settle(state);
-    run_writer(rt, &[b"--final", b"--keep"]);
+    rt.engine.tool.spool.unname();
 }

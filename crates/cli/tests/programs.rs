@@ -135,6 +135,49 @@ fn a_killed_program_leaves_a_profile_too() {
 }
 
 #[test]
+fn executing_a_program_leaves_no_spool_and_a_failure_loses_none() {
+    let dir = scratch("executing");
+    let garbage = dir.join("garbage");
+    std::fs::write(&garbage, "garbage").expect("a file is written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&garbage, mode).expect("the mode is set");
+    let failing = format!("exec {{'{}'}} 'x'; exit 3", garbage.display());
+    let cases: &[(&[&str], &[&str], i32)] = &[
+        (&[], &["/bin/bash", "-c", "exec /bin/true"], 0),
+        (&["--trace-children=yes"], &["/bin/bash", "-c", "exec /bin/false"], 1),
+        (&["--tool=none"], &["/bin/bash", "-c", "exec /bin/true"], 0),
+        // The kernel knows no such format: the program goes on, and its whole profile is written.
+        (&[], &["/usr/bin/perl", "-e", &failing], 3),
+        (&["--trace-children=yes"], &["/usr/bin/perl", "-e", &failing], 3),
+    ];
+    for (options, words, status) in cases {
+        let out = dir.join("out.%p");
+        let child = command(tallygraph())
+            .args(["run", "-q"])
+            .arg(format!("--callgrind-out-file={}", out.display()))
+            .args(*options)
+            .args(*words)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .expect("tallygraph starts");
+        let pid = child.id();
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(*status), "{}", describe(&words.join(" "), &output));
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!text.contains("tallygraph:"), "{words:?}: {text}");
+        if options != &["--tool=none"] {
+            assert!(read(&dir.join(format!("out.{pid}"))).total > 1000, "{words:?}");
+        }
+        let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("own facts"));
+        for place in ["/dev/shm", "/tmp"] {
+            let spool = format!("{place}/tallygraph-{uid}/{pid}.spool");
+            assert!(!Path::new(&spool).exists(), "{options:?} {words:?}: {spool} is left");
+        }
+    }
+}
+
+#[test]
 fn mistakes_end_with_the_documented_status_before_anything_runs() {
     let dir = scratch("mistakes");
     let missing = dir.join("no/such/dir/out");

@@ -130,6 +130,13 @@ pub unsafe extern "C" fn exit_spilled() {
         "pop rax",
         "mov gs:[{rflags}], rax",
         "cld",
+        // A guest that checks alignment does not expect it of us.
+        "btr eax, 18",
+        "jnc 2f",
+        "push rax",
+        "popfq",
+        "cld",
+        "2:",
         "mov rdi, gs:[0]",
         "movaps [rdi + {x} + 0x00], xmm0",
         "movaps [rdi + {x} + 0x10], xmm1",

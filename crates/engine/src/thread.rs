@@ -95,6 +95,8 @@ pub struct ThreadState {
     pub alternate_stack: (u64, u64),
     /// The agent's own data of the thread.
     pub agent: u64,
+    /// The guest's base of `gs`.
+    pub guest_gs: u64,
     /// Context that the stack was replayed to when the engine came on.
     pub replayed: u32,
     /// The agent's simulated machine of the thread.

@@ -226,23 +226,26 @@ impl<T: Tool> Engine<T> {
         let mut fields = Vec::new();
         let mut at = 0;
         while at < len {
-            // The last comparison may overlap the one before, or take in zeros for a short block.
-            let from = if len - at < 8 && len >= 8 { len - 8 } else { at };
-            let n = (len - from).min(8);
+            // Aligned, since the guest may have alignment checked.
+            let from = first.pc as usize + at;
+            let n = match len - at {
+                8.. if from.is_multiple_of(8) => 8,
+                4.. if from.is_multiple_of(4) => 4,
+                _ => 1,
+            };
             let mut word = [0u8; 8];
-            word[..n].copy_from_slice(&bytes[from..from + n]);
+            word[..n].copy_from_slice(&bytes[at..at + n]);
             let word = u64::from_le_bytes(word);
-            if n == 8 {
-                asm.mov_imm64(Gpr::R10, word);
-                asm.cmp_load(Gpr::R10, Gpr::R11, from as i32);
-                fields.push(asm.jcc(cc::NE, asm.pc()));
-            } else {
-                for (i, &byte) in bytes[from..from + n].iter().enumerate() {
-                    asm.cmp_byte_imm(Gpr::R11, (from + i) as i32, byte);
-                    fields.push(asm.jcc(cc::NE, asm.pc()));
+            match n {
+                8 => {
+                    asm.mov_imm64(Gpr::R10, word);
+                    asm.cmp_load(Gpr::R10, Gpr::R11, at as i32);
                 }
+                4 => asm.cmp_dword_imm(Gpr::R11, at as i32, word as u32),
+                _ => asm.cmp_byte_imm(Gpr::R11, at as i32, word as u8),
             }
-            at = from + n;
+            fields.push(asm.jcc(cc::NE, asm.pc()));
+            at += n;
         }
         calls::restore_flags(asm, true);
         calls::unspill(asm);

@@ -292,6 +292,14 @@ impl<'b> Asm<'b> {
         self.imm32(disp);
         self.bytes(&[imm]);
     }
+    /// `cmp dword [base + disp32], imm32`, `base` as for [`Asm::cmp_byte_imm`].
+    pub fn cmp_dword_imm(&mut self, base: Gpr, disp: i32, imm: u32) {
+        let b = base as u8;
+        debug_assert!(b >= 8 && b & 7 != 4);
+        self.bytes(&[0x41, 0x81, 0xb8 | b & 7]);
+        self.imm32(disp);
+        self.imm32(imm as i32);
+    }
     /// `sub r64, [base + disp]`
     pub fn sub_load(&mut self, r: Gpr, base: Gpr, disp: i32) {
         self.mem(&[0x2b], r as u8, base, disp);

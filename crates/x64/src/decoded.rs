@@ -209,6 +209,14 @@ impl Insn {
     pub fn mem_operand_modrm(&self) -> bool {
         self.op().bits & bits::MEMORY != 0 && self.modrm < 0xc0
     }
+    /// Its memory operand has a vector of indices.
+    pub fn is_vector_indexed(&self) -> bool {
+        self.has_sib() && self.op().bits & (bits::VSIB32 | bits::VSIB64) != 0
+    }
+    /// The base of its memory operand is `rsp`.
+    pub fn has_rsp_base(&self) -> bool {
+        self.has_sib() && self.sib & 7 == 4 && self.rex & 1 == 0
+    }
     /// It raises an exception in an ordinary program, as far as that does not depend on the system.
     pub fn is_privileged(&self) -> bool {
         self.op().bits & bits::PRIVILEGED != 0
