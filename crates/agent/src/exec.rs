@@ -80,11 +80,38 @@ fn execute(state: &mut ThreadState, a: [u64; 6], words: [u64; 3], number: u64) -
     execute_natively(state, a, number, words[0])
 }
 
-/// True when the kernel would find an executable file at `path` (with NUL).
+/// True when the kernel would execute the file at `path` (with NUL), as far as its first bytes tell:
+/// an x86-64 ELF file, or a script whose interpreter is one.
 fn can_execute(path: &[u8]) -> bool {
-    // X_OK
-    // SAFETY: the path is NUL-terminated.
-    unsafe { syscall!(abi::__NR_access, path.as_ptr(), 1) }.is_ok()
+    let mut path = path.to_vec();
+    // As many interpreters as the kernel follows.
+    for _ in 0..5 {
+        // X_OK
+        // SAFETY: the path is NUL-terminated.
+        if unsafe { syscall!(abi::__NR_access, path.as_ptr(), 1) }.is_err() {
+            return false;
+        }
+        // A program that may be executed and not read is the kernel's to judge.
+        let Ok(file) = fd::open(&path, abi::O_RDONLY, 0) else { return true };
+        let mut head = [0u8; 256];
+        let n = fd::pread(file, &mut head, 0).unwrap_or(0);
+        fd::close(file);
+        if head[..4] == *b"\x7fELF" {
+            return head[4] == 2 && head[18..20] == [62, 0];
+        }
+        let Some(interpreter) = interpreter(&head[..n]) else { return false };
+        path = interpreter;
+    }
+    false
+}
+
+/// The interpreter (with NUL) that a script's first line names.
+fn interpreter(head: &[u8]) -> Option<Vec<u8>> {
+    let line = head.strip_prefix(b"#!")?.split(|&b| b == b'\n').next()?;
+    let mut words = line.split(|b| matches!(b, b' ' | b'\t' | 0)).filter(|w| !w.is_empty());
+    let mut path = words.next()?.to_vec();
+    path.push(0);
+    Some(path)
 }
 
 fn is_own_exe(path: &[u8]) -> bool {
@@ -218,7 +245,16 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::{can_execute, interpreter, matches};
+
+    #[test]
+    fn what_can_be_executed_is_told_by_its_first_bytes() {
+        assert_eq!(interpreter(b"#! /bin/sh -e\nexit"), Some(b"/bin/sh\0".to_vec()));
+        assert_eq!(interpreter(b"#!\n"), None);
+        assert_eq!(interpreter(b"garbage"), None);
+        assert!(can_execute(b"/proc/self/exe\0"));
+        assert!(!can_execute(b"/etc/passwd\0") && !can_execute(b"/no/such/file\0"));
+    }
 
     #[test]
     fn patterns_match_as_in_the_shell() {

@@ -137,18 +137,27 @@ fn a_killed_program_leaves_a_profile_too() {
 #[test]
 fn executing_a_program_leaves_no_spool_and_a_failure_loses_none() {
     let dir = scratch("executing");
-    let garbage = dir.join("garbage");
-    std::fs::write(&garbage, "garbage").expect("a file is written");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&garbage, mode).expect("the mode is set");
-    let failing = format!("exec {{'{}'}} 'x'; exit 3", garbage.display());
+    let script = |name: &str, text: &[u8]| {
+        let path = dir.join(name);
+        std::fs::write(&path, text).expect("a file is written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&path, mode).expect("the mode is set");
+        format!("exec {{'{}'}} 'x'; exit 3", path.display())
+    };
+    let failing = script("script", b"#!/no/such/interpreter\n");
+    // An ELF file of this machine that has no segments: only the kernel finds that out.
+    let mut elf = std::fs::read("/proc/self/exe").expect("an own program")[..64].to_vec();
+    elf[54..58].fill(0);
+    let _ = script("broken", &elf);
+    let exec_broken = format!("exec {}", dir.join("broken").display());
     let cases: &[(&[&str], &[&str], i32)] = &[
         (&[], &["/bin/bash", "-c", "exec /bin/true"], 0),
         (&["--trace-children=yes"], &["/bin/bash", "-c", "exec /bin/false"], 1),
         (&["--tool=none"], &["/bin/bash", "-c", "exec /bin/true"], 0),
-        // The kernel knows no such format: the program goes on, and its whole profile is written.
+        // The program goes on, and its whole profile is written.
         (&[], &["/usr/bin/perl", "-e", &failing], 3),
         (&["--trace-children=yes"], &["/usr/bin/perl", "-e", &failing], 3),
+        (&[], &["/bin/bash", "-c", &exec_broken], 126),
     ];
     for (options, words, status) in cases {
         let out = dir.join("out.%p");
