@@ -423,6 +423,9 @@ fn fault(state: &mut ThreadState, signal: i32, info: &[u8; INFO_SIZE], uc: &mut 
             if entry.spilled != 0xff {
                 uc.set(entry.spilled as usize, state.regs.gpr[entry.spilled as usize]);
             }
+            if entry.events.has_flags_kept() {
+                uc.eflags = events::kept_flags(state, uc.eflags);
+            }
             let executed = if behind { nth + 1 } else { nth };
             rt.engine.count_partial(state, fragment, executed, pc);
             let at = if behind { entry.pc + entry.len as u64 } else { entry.pc };

@@ -9,13 +9,15 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use tallygraph_cachesim::{
     ConditionalPredictor, Fidelity, FirstLevel, Geometry, IndirectPredictor, Kind, LastLevel, Options,
     RowLayout,
 };
 use tallygraph_callgraph::Entry;
-use tallygraph_engine::events::{self, CERTAIN, Computed, Filter, Item, Simulation, SiteKind, kind};
+use tallygraph_engine::events::{
+    self, CERTAIN, Computed, Filter, Item, ROW_SCALE, Simulation, SiteKind, kind,
+};
 use tallygraph_engine::layout::{DATA_ROWS_OFFSET, FETCH_ROWS_OFFSET, ROWS_ROOM, TOTAL_COUNTER};
 use tallygraph_engine::thread::{ThreadState, reg};
 use tallygraph_sys::lock::Lock;
@@ -76,7 +78,11 @@ static NOTHING: Machine = Machine {
     min_line: 64,
 };
 
-static LAST_LEVEL: Lock<Option<LastLevel>> = Lock::new(None);
+static LAST_LEVEL: Lock<Option<LastLevel<&'static mut [u64]>>> = Lock::new(None);
+
+/// Rows of LL for [`events::references`], 0 when the tool looks after it: it has another shape, or there are or were
+/// several threads.
+static LAST_LEVEL_ROWS: AtomicU64 = AtomicU64::new(0);
 
 /// What a thread has of the machine.
 pub struct Core {
@@ -107,6 +113,7 @@ pub fn configure(config: &Config, fs_base: bool) {
     };
     let certain = [Event::Dr, Event::Dw, Event::Bc, Event::Bi, Event::Ge].map(column);
     let filter = |g: Option<Geometry>| g.map(filter_of).unwrap_or_default();
+    let lines = [i1, d1, ll].map(|g| g.map_or(64, |g| g.line()));
     let simulation = Simulation {
         caches,
         branches,
@@ -116,9 +123,13 @@ pub fn configure(config: &Config, fs_base: bool) {
         every_reference: false,
         every_write: options.write_back,
         fs_base,
+        min_line: lines.into_iter().min().unwrap_or(64) as u16,
+        miss_columns: [Event::I1mr, Event::D1mr, Event::D1mw].map(column),
+        usual_shape: !options.write_back
+            && [i1, d1].iter().flatten().all(|g| (g.ways(), g.line()) == (8, 64))
+            && ll.is_some_and(|g| g.line() == 64),
         columns: certain.map(u32::from),
     };
-    let lines = [i1, d1, ll].map(|g| g.map_or(64, |g| g.line()));
     let machine = Machine {
         simulation: (caches || branches || bus).then_some(simulation),
         columns: events.len(),
@@ -141,7 +152,17 @@ pub fn configure(config: &Config, fs_base: bool) {
         min_line: lines.into_iter().min().unwrap_or(64),
     };
     if let Some(ll) = machine.ll.filter(|_| caches) {
-        *LAST_LEVEL.lock() = Some(LastLevel::new(ll, options));
+        let rows = alloc::vec![0u64; RowLayout::of(ll).words() + 8].leak();
+        // A row begins with a line of the host's.
+        let skip = (rows.as_ptr() as usize).wrapping_neg() % 64 / 8;
+        let rows = &mut rows[skip..];
+        if machine.simulation.is_some_and(|s| s.usual_shape)
+            && (ll.ways(), ll.line()) == (16, 64)
+            && !options.prefetch
+        {
+            LAST_LEVEL_ROWS.store(rows.as_ptr() as u64, Ordering::Relaxed);
+        }
+        *LAST_LEVEL.lock() = Some(LastLevel::with_storage(ll, options, rows));
     }
     MACHINE.store(Box::into_raw(Box::new(machine)), Ordering::Relaxed);
 }
@@ -196,7 +217,7 @@ pub fn behind_counters() -> u64 {
 }
 
 fn rows_size() -> u64 {
-    SHADOW_STACK / size_of::<Entry>() as u64 * machine().columns as u64 * 8
+    SHADOW_STACK * ROW_SCALE
 }
 
 /// Gives a new thread its part of the machine. The memory behind its counters and beside its shadow stack is
@@ -223,6 +244,14 @@ pub fn equip(state: &mut ThreadState) -> Result<(), Errno> {
     };
     let core =
         Core { first, conditional: ConditionalPredictor::new(), indirect: IndirectPredictor::new(), rows };
+    if let (Some(i1), Some(d1)) = (machine.i1, machine.d1) {
+        state.data_rows = state.this + DATA_ROWS_OFFSET as u64;
+        state.fetch_rows = state.this + FETCH_ROWS_OFFSET as u64;
+        state.data_mask = (RowLayout::of(d1).set_mask << 6) as u32;
+        state.fetch_mask = (RowLayout::of(i1).set_mask << 6) as u32;
+        state.ll_mask = machine.ll.map_or(0, |g| RowLayout::of(g).set_mask as u32);
+    }
+    state.rows_bias = rows.wrapping_sub(state.shadow_base.wrapping_mul(ROW_SCALE));
     state.on_events = on_events as *const () as u64;
     state.on_pop = on_pop as *const () as u64;
     state.simulation = Box::into_raw(Box::new(core)) as u64;
@@ -235,6 +264,8 @@ pub fn reset(state: &mut ThreadState) {
         if let Some(first) = &mut core.first {
             first.clear();
         }
+        state.ll_rows = LAST_LEVEL_ROWS.load(Ordering::Relaxed);
+        state.event_busy = 0;
         core.conditional = ConditionalPredictor::new();
         core.indirect = IndirectPredictor::new();
         events::clear_mark(state.shadow_base);
@@ -250,6 +281,15 @@ pub fn start_anew(state: &mut ThreadState) {
         // SAFETY: the thread's own stack, with its surroundings mapped.
         unsafe { events::begin(state, &sim, entry as *const Entry) };
         entry += size_of::<Entry>() as u64;
+    }
+}
+
+/// There are going to be several threads: LL is locked from now on. `threads` are those there are.
+pub fn share(threads: &[*mut ThreadState]) {
+    LAST_LEVEL_ROWS.store(0, Ordering::Relaxed);
+    for &state in threads {
+        // SAFETY: the only thread is in the engine, asking for another; blocks are never unmapped.
+        unsafe { (*state).ll_rows = 0 };
     }
 }
 
@@ -292,8 +332,7 @@ fn count(state: &mut ThreadState, counter: u32, n: u64) {
 }
 
 fn row(core: &Core, state: &ThreadState, entry: u64) -> *mut u64 {
-    let index = (entry - state.shadow_base) / size_of::<Entry>() as u64;
-    (core.rows + index * machine().columns as u64 * 8) as *mut u64
+    (core.rows + (entry - state.shadow_base) * ROW_SCALE) as *mut u64
 }
 
 /// Adds to the row beside the newest entry.
@@ -388,18 +427,33 @@ unsafe extern "C" fn on_events(state: *mut ThreadState) {
     // SAFETY: by this function's contract.
     let state = unsafe { &mut *state };
     let Some(core) = core_of(state) else { return };
+    let done = core::mem::take(&mut state.event_done) as usize;
+    let mut missed = core::mem::take(&mut state.event_missed) != 0;
+    let items = events::items(state);
     let mut address = 0;
-    for item in events::items(state) {
+    // SAFETY: as below.
+    let kind_of = |item: &Item| unsafe { (&raw const item.kind).read_unaligned() };
+    for item in &items[..done] {
+        address += matches!(kind_of(item), kind::READ | kind::WRITE) as usize;
+    }
+    for item in &items[done..] {
         // The list lies in code, at any address.
         // SAFETY: an item of the list.
         let item = unsafe { (item as *const Item).read_unaligned() };
         match item.kind {
+            kind::FETCH if missed => {
+                last_level(core, state, Kind::Fetch, item.word, item.size, item.counter, false);
+            }
             kind::FETCH => reference(core, state, Kind::Fetch, item.word, item.size, item.counter),
             kind::READ | kind::WRITE => {
                 let at = state.event_addresses[address];
                 address += 1;
                 let kind = if item.kind == kind::READ { Kind::Read } else { Kind::Write };
-                reference(core, state, kind, at, item.size, item.counter);
+                if missed {
+                    last_level(core, state, kind, at, item.size, item.counter, false);
+                } else {
+                    reference(core, state, kind, at, item.size, item.counter);
+                }
             }
             kind::BRANCH => conditional(core, state, item.word, state.event_taken & 1 != 0, item.counter),
             kind::NOT_TAKEN => conditional(core, state, item.word, false, item.counter),
@@ -418,6 +472,7 @@ unsafe extern "C" fn on_events(state: *mut ThreadState) {
                 compute(core, state, computed);
             }
         }
+        missed = false;
     }
 }
 
@@ -431,6 +486,21 @@ fn reference(core: &mut Core, state: &mut ThreadState, kind: Kind, address: u64,
     if hit && !(machine.options.write_back && kind == Kind::Write) {
         return;
     }
+    last_level(core, state, kind, address, size as u16, counter, hit);
+}
+
+/// References LL and counts a miss. `hit`: it was no miss of L1, which costs nothing.
+fn last_level(
+    core: &mut Core,
+    state: &mut ThreadState,
+    kind: Kind,
+    address: u64,
+    size: u16,
+    counter: u32,
+    hit: bool,
+) {
+    let machine = machine();
+    let size = (size as u32).clamp(1, machine.min_line);
     let level = match LAST_LEVEL.lock().as_mut() {
         Some(last) => last.reference(kind, address, size),
         None => return,

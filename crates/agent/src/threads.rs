@@ -184,6 +184,9 @@ pub fn clone(state: &mut ThreadState, number: u64, a: [u64; 6], next: u64, conte
         copy_shadow(state, c);
     }
     rt.engine.single_thread = false;
+    if !own_process || request.flags & CLONE_VFORK == 0 {
+        simulation::share(&rt.threads);
+    }
     // A thread of its own stack starts a call graph of its own.
     c.resume = if request.sp == 0 { context.0 as u64 } else { 0 };
     drop(rt);

@@ -21,7 +21,7 @@
 //! Branches are always simulated out of line.
 
 use crate::block::{self, Decoded, End, MAX_INSNS};
-use crate::layout::{DATA_ROWS_OFFSET, FETCH_ROWS_OFFSET, counter_disp};
+use crate::layout::{COUNTERS_OFFSET, DATA_ROWS_OFFSET, FETCH_ROWS_OFFSET, counter_disp};
 use crate::maps::Maps;
 use crate::thread::{ThreadState, disp, gpr_disp};
 use alloc::boxed::Box;
@@ -51,10 +51,11 @@ pub const fn total_disp(event: usize) -> i32 {
     counter_disp(crate::layout::TOTAL_COUNTER + 1 + event as u32)
 }
 
-/// Bytes from a shadow stack entry to what the simulation keeps of it: three words at each distance.
-const BESIDE: [i32; 2] = [0x4000_0000, -0x4000_0000];
+/// Bytes from a shadow stack entry to what the simulation keeps of it: three words at each distance, and not at a
+/// multiple of the page size, as the CPU compares addresses within pages first.
+const BESIDE: [i32; 2] = [0x4000_0000 + 0x240, -0x4000_0000 + 0x480];
 /// Bytes that must be mapped on either side of a shadow stack.
-pub const BESIDE_SHADOW: u64 = 0x4000_0000;
+pub const BESIDE_SHADOW: u64 = 0x4000_1000;
 
 /// Displacement from a shadow stack entry to its copy of a running total.
 pub const fn entry_disp(event: usize) -> i32 {
@@ -111,6 +112,12 @@ pub struct Simulation {
     pub every_write: bool,
     /// The CPU has `rdfsbase`.
     pub fs_base: bool,
+    /// Smallest line: longer accesses are cut to it.
+    pub min_line: u16,
+    /// Columns of the L1 misses of fetches, reads and writes.
+    pub miss_columns: [u8; 3],
+    /// The caches have the shape that [`references`] is made for.
+    pub usual_shape: bool,
     /// Column of each certain event in an edge's inclusive counters, 0 when it is not collected.
     pub columns: [u32; CERTAIN],
 }
@@ -133,9 +140,28 @@ impl InsnEvents {
         [self.reads, self.writes, bit(0), bit(1), bit(2)]
     }
 
+    /// The guest's flags are in the thread block while the instruction runs: see [`kept_flags`].
+    pub fn has_flags_kept(self) -> bool {
+        self.others & FLAGS_KEPT != 0
+    }
+
+    /// Notes that.
+    pub fn keep_flags(&mut self) {
+        self.others |= FLAGS_KEPT;
+    }
+
     fn set(&mut self, event: usize) {
         self.others |= 1 << (event - CONDITIONAL);
     }
+}
+
+const FLAGS_KEPT: u8 = 0x80;
+
+/// `eflags` with the arithmetic flags that a check has saved in the thread block.
+pub fn kept_flags(state: &ThreadState, eflags: u64) -> u64 {
+    const ARITHMETIC: u64 = 0x8d5;
+    let saved = state.event_flags;
+    eflags & !ARITHMETIC | saved >> 8 & 0xd5 | (saved & 1) << 11
 }
 
 /// Sum over instructions.
@@ -211,8 +237,8 @@ pub struct Item {
     pub size: u16,
     /// See [`kind`].
     pub kind: u8,
-    /// Unused.
-    pub reserved: u8,
+    /// Column of L1 misses, for items that are references; that of LL misses is three further.
+    pub column: u8,
 }
 
 /// An instruction whose accesses depend on more than address registers.
@@ -275,9 +301,14 @@ struct Group {
 /// Code that simulates a group when its check says so, to be emitted behind the fragment.
 struct Late {
     group: u16,
-    /// The registers that are spilled, or dead, when it is reached.
-    scratch: [Gpr; 2],
-    fields: Vec<usize>,
+    scratch: Scratch,
+    /// The scratch registers are spilled.
+    spilled: bool,
+    /// Branches of the checks of fetches and of data.
+    fetch_fields: Vec<usize>,
+    data_fields: Vec<usize>,
+    /// Where data is checked, and where the check ends.
+    data: u64,
     back: u64,
 }
 
@@ -298,6 +329,8 @@ pub struct Plan {
     dead_registers: Vec<u16>,
     late: Vec<Late>,
     next_group: usize,
+    /// The guest's flags are in the thread block and not in the machine.
+    pub flags_kept: bool,
 }
 
 /// Most items of a group: the thread block has room for as many addresses.
@@ -325,6 +358,7 @@ impl Plan {
         self.dead_registers.clear();
         self.late.clear();
         self.next_group = 0;
+        self.flags_kept = false;
     }
 
     fn site(&mut self, insn: usize, kind: SiteKind) -> u16 {
@@ -601,15 +635,20 @@ impl Plan {
             let number = self.next_group;
             if self.is_repeated(&group) {
                 // Simulated after the instruction.
+                self.restore_flags(asm, i);
                 store_before(asm);
                 return;
             }
             self.next_group += 1;
             if group.always {
-                self.emit_always(asm, insns, number);
+                self.restore_flags(asm, i);
+                self.emit_always(asm, sim, insns, number);
             } else {
                 self.emit_check(asm, sim, number);
             }
+        }
+        if self.effects[i].touches_flags || insns[i].insn.kind != Kind::Plain {
+            self.restore_flags(asm, i);
         }
     }
 
@@ -619,14 +658,14 @@ impl Plan {
     }
 
     /// Emits what comes after instruction `i`: the simulation of a repeated one.
-    pub fn emit_after(&mut self, asm: &mut Asm, insns: &[Decoded], i: usize) {
+    pub fn emit_after(&mut self, asm: &mut Asm, sim: &Simulation, insns: &[Decoded], i: usize) {
         if let Some(&group) = self.groups.get(self.next_group)
             && group.at as usize == i
             && self.is_repeated(&group)
         {
             let number = self.next_group;
             self.next_group += 1;
-            self.emit_always(asm, insns, number);
+            self.emit_always(asm, sim, insns, number);
         }
     }
 
@@ -636,11 +675,11 @@ impl Plan {
         let Some(site) = site else { return };
         asm.store_gs(disp!(event_target), target);
         let counter = self.counter(site as u16);
-        let item = Item { word: d.pc, counter, size: d.insn.len as u16, kind: kind::INDIRECT, reserved: 0 };
-        call_tool(asm, None, &[item]);
+        let item = Item { word: d.pc, counter, size: d.insn.len as u16, kind: kind::INDIRECT, column: 0 };
+        call_tool(asm, events as *const () as u64, None, &[item]);
     }
 
-    fn item(&self, planned: &Planned, insns: &[Decoded]) -> Item {
+    fn item(&self, planned: &Planned, insns: &[Decoded], sim: &Simulation) -> Item {
         let pc = insns[planned.insn as usize].pc;
         let counter = self.counter(planned.site);
         let (word, size, kind) = match planned.what {
@@ -656,10 +695,12 @@ impl Plan {
                 (computed as *const Computed as u64, 0, kind)
             }
         };
-        Item { word, counter, size, kind, reserved: 0 }
+        let column = sim.miss_columns.get(kind as usize).copied().unwrap_or(0);
+        let size = if kind <= kind::WRITE { size.clamp(1, sim.min_line) } else { size };
+        Item { word, counter, size, kind, column }
     }
 
-    fn emit_always(&mut self, asm: &mut Asm, insns: &[Decoded], number: usize) {
+    fn emit_always(&mut self, asm: &mut Asm, sim: &Simulation, insns: &[Decoded], number: usize) {
         let group = self.groups[number];
         let items = &self.items[group.first as usize..group.end as usize];
         if matches!(items[0].what, What::Branch) {
@@ -674,9 +715,9 @@ impl Plan {
             scratch = Scratch::choose(self.dead_registers[group.at as usize], group.roots);
             scratch.spill(asm);
         }
-        let list: Vec<Item> = items.iter().map(|p| self.item(p, insns)).collect();
+        let list: Vec<Item> = items.iter().map(|p| self.item(p, insns, sim)).collect();
         store_addresses(asm, items, &scratch);
-        call_tool(asm, None, &list);
+        call_tool(asm, events as *const () as u64, None, &list);
         scratch.reload(asm);
         for planned in items {
             if let What::Computed { index } = planned.what {
@@ -690,53 +731,142 @@ impl Plan {
     fn emit_check(&mut self, asm: &mut Asm, sim: &Simulation, number: usize) {
         let group = self.groups[number];
         let at = group.at as usize;
-        let keep_flags = !self.dead_flags[at];
         let scratch = Scratch::choose(self.dead_registers[at], group.roots);
         let items = &self.items[group.first as usize..group.end as usize];
-        let dynamic = items.iter().any(|p| matches!(p.what, What::Data { .. })) || keep_flags;
+        let save = !self.dead_flags[at] && !self.flags_kept;
+        let dynamic = items.iter().any(|p| matches!(p.what, What::Data { .. })) || save;
         let far = items.iter().any(|p| matches!(p.what, What::Fetch { lines, .. } if !is_near(lines[1])));
-        if dynamic || far {
+        let spill = dynamic || far;
+        if spill {
             scratch.spill(asm);
         }
-        if keep_flags {
+        if save {
             save_flags(asm, &scratch);
         }
-        let mut fields = Vec::new();
-        for planned in items {
-            if let What::Fetch { lines, fresh, .. } = planned.what {
-                for n in 0..2 {
-                    if fresh[n] {
-                        check_constant(asm, &sim.fetch, FETCH_ROWS_OFFSET, lines[n], &scratch, &mut fields);
-                    }
-                }
-            }
+        let (mut fetch_fields, mut data_fields) = (Vec::new(), Vec::new());
+        for line in fresh_lines(items) {
+            check_constant(asm, &sim.fetch, FETCH_ROWS_OFFSET, line, &scratch, &mut fetch_fields);
         }
-        check_data(asm, sim, items, &scratch, &mut fields);
+        let data = asm.pc();
+        check_data(asm, sim, items, &scratch, &mut data_fields);
         let back = asm.pc();
-        if keep_flags {
-            restore_flags(asm, &scratch);
-        }
-        if dynamic || far {
+        if spill {
             scratch.reload(asm);
         }
-        self.late.push(Late { group: number as u16, scratch: [scratch.first, scratch.second], fields, back });
+        if save {
+            self.flags_kept = true;
+        }
+        let group = number as u16;
+        self.late.push(Late { group, scratch, spilled: spill, fetch_fields, data_fields, data, back });
+    }
+
+    /// Restores flags that were saved for checks, if they were; emitted before instruction `i`, or behind the last.
+    pub fn restore_flags(&mut self, asm: &mut Asm, i: usize) {
+        if !core::mem::take(&mut self.flags_kept) || self.dead_flags.get(i).copied().unwrap_or(false) {
+            return;
+        }
+        let dead = self.dead_registers.get(i).copied().unwrap_or(0);
+        let rax = bit(Gpr::Rax as u8);
+        let other = GPRS.into_iter().find(|&r| dead & bit(r as u8) != 0 && r != Gpr::Rax);
+        let restore = |asm: &mut Asm| {
+            asm.load_gs(Gpr::Rax, disp!(event_flags));
+            asm.restore_flags_rax();
+        };
+        match other {
+            _ if dead & rax != 0 => restore(asm),
+            Some(r) => {
+                asm.mov(r, Gpr::Rax);
+                restore(asm);
+                asm.mov(Gpr::Rax, r);
+            }
+            None => {
+                asm.store_gs(disp!(event_rax), Gpr::Rax);
+                restore(asm);
+                asm.load_gs(Gpr::Rax, disp!(event_rax));
+            }
+        }
     }
 
     /// Emits what the checks lead to when they fail.
-    pub fn emit_late(&mut self, asm: &mut Asm, insns: &[Decoded]) {
+    pub fn emit_late(&mut self, asm: &mut Asm, sim: &Simulation, insns: &[Decoded]) {
+        let routine = if sim.usual_shape { references as *const () } else { events as *const () } as u64;
         for late in core::mem::take(&mut self.late) {
-            for &field in &late.fields {
-                asm.patch32(field, (asm.len() - field - 4) as i32);
-            }
             let group = self.groups[late.group as usize];
             let items = &self.items[group.first as usize..group.end as usize];
-            let list: Vec<Item> = items.iter().map(|p| self.item(p, insns)).collect();
-            let [first, second] = late.scratch;
-            let scratch = Scratch { first, second, ..Scratch::none() };
-            store_addresses(asm, items, &scratch);
-            call_tool(asm, Some(late.back), &list);
+            let list = |only_data: bool| -> Vec<Item> {
+                let wanted = |p: &&Planned| !only_data || matches!(p.what, What::Data { .. });
+                items.iter().filter(wanted).map(|p| self.item(p, insns, sim)).collect()
+            };
+            bind(asm, &late.fetch_fields);
+            let lines: Vec<u64> = fresh_lines(items).collect();
+            let mut others = Vec::new();
+            if sim.usual_shape && !late.fetch_fields.is_empty() && are_apart(&sim.fetch, &lines) {
+                // The second way is common: code longer than a way of the cache.
+                if !late.spilled {
+                    late.scratch.spill(asm);
+                }
+                for &line in &lines {
+                    swap_second(asm, &sim.fetch, line, late.scratch.first, &mut others);
+                }
+                if !late.spilled {
+                    late.scratch.reload(asm);
+                }
+                asm.jmp(late.data);
+                bind(asm, &others);
+                if !late.spilled {
+                    late.scratch.reload(asm);
+                }
+            }
+            if !late.fetch_fields.is_empty() {
+                store_addresses(asm, items, &late.scratch);
+                call_tool(asm, routine, Some(late.back), &list(false));
+            }
+            if !late.data_fields.is_empty() {
+                bind(asm, &late.data_fields);
+                store_addresses(asm, items, &late.scratch);
+                call_tool(asm, routine, Some(late.back), &list(true));
+            }
         }
     }
+}
+
+/// Lines of fetches that are not known to be the most recently used ones.
+fn fresh_lines(items: &[Planned]) -> impl Iterator<Item = u64> + '_ {
+    items
+        .iter()
+        .flat_map(|planned| match planned.what {
+            What::Fetch { lines, fresh, .. } => [fresh[0].then_some(lines[0]), fresh[1].then_some(lines[1])],
+            _ => [None, None],
+        })
+        .flatten()
+}
+
+/// The lines are near ones, each in a set of its own.
+fn are_apart(f: &Filter, lines: &[u64]) -> bool {
+    lines.iter().enumerate().all(|(n, &a)| is_near(a) && lines[..n].iter().all(|&b| f.set(a) != f.set(b)))
+}
+
+/// Makes branches lead to here.
+fn bind(asm: &mut Asm, fields: &[usize]) {
+    for &field in fields {
+        asm.patch32(field, (asm.len() - field - 4) as i32);
+    }
+}
+
+/// Makes a line of I1 the most recently used one if it is that or the next; else leaves by `others`.
+fn swap_second(asm: &mut Asm, f: &Filter, line: u64, scratch: Gpr, others: &mut Vec<usize>) {
+    let row = FETCH_ROWS_OFFSET + f.row(line);
+    asm.cmp_gs_imm32(row, line as i32);
+    let over = asm.jcc8(cc::E);
+    asm.cmp_gs_imm32(row + 8, line as i32);
+    others.push(asm.jcc(cc::NE, asm.pc()));
+    asm.load_gs(scratch, row);
+    asm.store_gs(row + 8, scratch);
+    // mov qword gs:[row], imm32
+    asm.bytes(&[0x65, 0x48, 0xc7, 0x04, 0x25]);
+    asm.bytes(&row.to_le_bytes());
+    asm.bytes(&(line as i32).to_le_bytes());
+    asm.bind8(over);
 }
 
 const EMPTY: Computed = Computed {
@@ -876,15 +1006,6 @@ fn save_flags(asm: &mut Asm, scratch: &Scratch) {
     asm.mov(scratch.first, Gpr::Rax);
     asm.save_flags_rax();
     asm.store_gs(disp!(event_flags), Gpr::Rax);
-    if scratch.first != Gpr::Rax {
-        asm.mov(Gpr::Rax, scratch.first);
-    }
-}
-
-fn restore_flags(asm: &mut Asm, scratch: &Scratch) {
-    asm.mov(scratch.first, Gpr::Rax);
-    asm.load_gs(Gpr::Rax, disp!(event_flags));
-    asm.restore_flags_rax();
     if scratch.first != Gpr::Rax {
         asm.mov(Gpr::Rax, scratch.first);
     }
@@ -1069,11 +1190,11 @@ fn store_before(asm: &mut Asm) {
 
 /// Emits the call of the tool with a list of items, going on behind it or at `back`. All registers and flags
 /// keep their values.
-fn call_tool(asm: &mut Asm, back: Option<u64>, items: &[Item]) {
+fn call_tool(asm: &mut Asm, routine: u64, back: Option<u64>, items: &[Item]) {
     // mov dword gs:[event_list], imm32: the list follows the jump.
     asm.store_gs32_imm(disp!(event_list), 0);
     let field = asm.len() - 4;
-    asm.jmp(events as *const () as u64);
+    asm.jmp(routine);
     let list = asm.pc();
     asm.patch32(field, list as i32);
     let behind = list + 8 + items.len() as u64 * size_of::<Item>() as u64;
@@ -1083,7 +1204,7 @@ fn call_tool(asm: &mut Asm, back: Option<u64>, items: &[Item]) {
         asm.bytes(&item.word.to_le_bytes());
         asm.bytes(&item.counter.to_le_bytes());
         asm.bytes(&item.size.to_le_bytes());
-        asm.bytes(&[item.kind, 0]);
+        asm.bytes(&[item.kind, item.column]);
     }
 }
 
@@ -1320,7 +1441,7 @@ macro_rules! tool_call {
                 "movaps xmm13, [rbp + {x} + 0xd0]",
                 "movaps xmm14, [rbp + {x} + 0xe0]",
                 "movaps xmm15, [rbp + {x} + 0xf0]",
-                "mov rax, gs:[{list}]",
+                "mov eax, gs:[{list}]",
                 "mov eax, [rax + 4]",
                 "mov gs:[{back}], rax",
                 // Direction flag, overflow flag, then the others from the low byte.
@@ -1374,7 +1495,310 @@ tool_call! {
     passing_on, "tallygraph_passing_on_end", on_pop
 }
 
+/// Distance of the rows beside two shadow stack entries, in bytes per byte of distance of the entries.
+pub const ROW_SCALE: u64 = 8;
+/// Most columns of such a row.
+pub const ROW_COLUMNS: usize = 24;
+
+const ADDRESSES: i32 = offset_of!(ThreadState, event_addresses) as i32;
+
+/// Does what [`events`] does for a list of references, for caches of the usual shape: lines of 64 bytes, eight ways
+/// in I1 and D1, sixteen in LL. What it is not made for it leaves to [`events`], item by item.
+///
+/// `rsi` is the item, `ecx` the number of items left, `rdi` the next address; `rax` a line, `rdx` its row.
+///
+/// # Safety
+///
+/// Jumped to from generated code only; not a function. All registers keep their values, flags do not.
+#[unsafe(naked)]
+pub unsafe extern "C" fn references() {
+    naked_asm!(
+        "mov dword ptr gs:[{busy}], 1",
+        "mov gs:[{s} + 0x00], rax",
+        "mov gs:[{s} + 0x08], rcx",
+        "mov gs:[{s} + 0x10], rdx",
+        "mov gs:[{s} + 0x20], rsp",
+        "mov gs:[{s} + 0x30], rsi",
+        "mov gs:[{s} + 0x38], rdi",
+        "mov gs:[{s} + 0x40], r8",
+        "mov gs:[{s} + 0x48], r9",
+        "mov esi, gs:[{list}]",
+        "mov rsp, gs:[{engine_sp}]",
+        "mov rdi, gs:[0]",
+        "mov ecx, [rsi]",
+        "add rdi, {addresses}",
+        "add rsi, 8",
+        // One item.
+        "2:",
+        "cmp byte ptr [rsi + 14], 0",
+        "movzx r8d, word ptr [rsi + 12]",
+        "je 3f",
+        "mov rax, [rdi]",
+        "add rdi, 8",
+        "mov edx, eax",
+        "and edx, 63",
+        "add edx, r8d",
+        "cmp edx, 64",
+        "ja 4f",
+        "and rax, -64",
+        "mov edx, eax",
+        "and edx, gs:[{data_mask}]",
+        "add rdx, gs:[{data_rows}]",
+        "cmp [rdx], rax",
+        "je 5f",
+        "call 20f",
+        "jne 6f",
+        "5:",
+        "add rsi, 16",
+        "dec ecx",
+        "jnz 2b",
+        "mov esi, gs:[{list}]",
+        "mov eax, [rsi + 4]",
+        "mov gs:[{back}], rax",
+        "mov rax, gs:[{s} + 0x00]",
+        "mov rcx, gs:[{s} + 0x08]",
+        "mov rdx, gs:[{s} + 0x10]",
+        "mov rsp, gs:[{s} + 0x20]",
+        "mov rsi, gs:[{s} + 0x30]",
+        "mov rdi, gs:[{s} + 0x38]",
+        "mov r8, gs:[{s} + 0x40]",
+        "mov r9, gs:[{s} + 0x48]",
+        "mov dword ptr gs:[{busy}], 0",
+        "jmp gs:[{back}]",
+        // A fetch.
+        "3:",
+        "mov rax, [rsi]",
+        "mov edx, eax",
+        "and edx, 63",
+        "add edx, r8d",
+        "cmp edx, 64",
+        "ja 7f",
+        "and rax, -64",
+        "mov edx, eax",
+        "and edx, gs:[{fetch_mask}]",
+        "add rdx, gs:[{fetch_rows}]",
+        "cmp [rdx], rax",
+        "je 5b",
+        "call 20f",
+        "je 5b",
+        "jmp 6f",
+        // Data over two lines.
+        "4:",
+        "and rax, -64",
+        "mov edx, eax",
+        "and edx, gs:[{data_mask}]",
+        "add rdx, gs:[{data_rows}]",
+        "call 20f",
+        "jne 8f",
+        "add rax, 64",
+        "mov edx, eax",
+        "and edx, gs:[{data_mask}]",
+        "add rdx, gs:[{data_rows}]",
+        "call 20f",
+        "je 5b",
+        "jmp 9f",
+        "8:",
+        "add rax, 64",
+        "mov edx, eax",
+        "and edx, gs:[{data_mask}]",
+        "add rdx, gs:[{data_rows}]",
+        "call 20f",
+        "jmp 9f",
+        // A fetch over two lines.
+        "7:",
+        "and rax, -64",
+        "mov edx, eax",
+        "and edx, gs:[{fetch_mask}]",
+        "add rdx, gs:[{fetch_rows}]",
+        "call 20f",
+        "jne 8f",
+        "add rax, 64",
+        "mov edx, eax",
+        "and edx, gs:[{fetch_mask}]",
+        "add rdx, gs:[{fetch_rows}]",
+        "call 20f",
+        "je 5b",
+        "jmp 9f",
+        "8:",
+        "add rax, 64",
+        "mov edx, eax",
+        "and edx, gs:[{fetch_mask}]",
+        "add rdx, gs:[{fetch_rows}]",
+        "call 20f",
+        // The tool does LL for this item and all for those that follow.
+        "9:",
+        "mov eax, gs:[{list}]",
+        "mov eax, [rax]",
+        "sub eax, ecx",
+        "mov gs:[{done}], eax",
+        "mov dword ptr gs:[{missed}], 1",
+        "mov rax, gs:[{s} + 0x00]",
+        "mov rcx, gs:[{s} + 0x08]",
+        "mov rdx, gs:[{s} + 0x10]",
+        "mov rsp, gs:[{s} + 0x20]",
+        "mov rsi, gs:[{s} + 0x30]",
+        "mov rdi, gs:[{s} + 0x38]",
+        "mov r8, gs:[{s} + 0x40]",
+        "mov r9, gs:[{s} + 0x48]",
+        "jmp {events}",
+        // Missed in L1, one line.
+        "6:",
+        "mov rdx, gs:[{ll_rows}]",
+        "test rdx, rdx",
+        "jz 9b",
+        "mov r8, gs:[{top}]",
+        "cmp qword ptr [r8 + {mark}], 0",
+        "je 9b",
+        "shl r8, 3",
+        "add r8, gs:[{rows_bias}]",
+        "movzx r9d, byte ptr [rsi + 15]",
+        "inc qword ptr [r8 + r9 * 8]",
+        "mov r9d, [rsi + 8]",
+        "inc qword ptr gs:[r9 * 8 + {counters}]",
+        "mov r8d, eax",
+        "shr r8d, 6",
+        "and r8d, gs:[{ll_mask}]",
+        "shl r8d, 7",
+        "add rdx, r8",
+        "cmp [rdx], rax",
+        "je 5b",
+        "call 21f",
+        "je 5b",
+        // Missed in LL, too.
+        "mov r8, gs:[{top}]",
+        "shl r8, 3",
+        "add r8, gs:[{rows_bias}]",
+        "movzx r9d, byte ptr [rsi + 15]",
+        "inc qword ptr [r8 + r9 * 8 + 24]",
+        "mov r9d, [rsi + 8]",
+        "inc qword ptr gs:[r9 * 8 + {counters} + 8]",
+        "jmp 5b",
+        // Moves the line to the front of eight ways; ZF says that it was there.
+        "20:",
+        "mov r8, [rdx]",
+        "cmp r8, rax",
+        "je 22f",
+        "mov [rdx], rax",
+        "mov r9, [rdx + 8]",
+        "mov [rdx + 8], r8",
+        "cmp r9, rax",
+        "je 22f",
+        "mov r8, [rdx + 16]",
+        "mov [rdx + 16], r9",
+        "cmp r8, rax",
+        "je 22f",
+        "mov r9, [rdx + 24]",
+        "mov [rdx + 24], r8",
+        "cmp r9, rax",
+        "je 22f",
+        "mov r8, [rdx + 32]",
+        "mov [rdx + 32], r9",
+        "cmp r8, rax",
+        "je 22f",
+        "mov r9, [rdx + 40]",
+        "mov [rdx + 40], r8",
+        "cmp r9, rax",
+        "je 22f",
+        "mov r8, [rdx + 48]",
+        "mov [rdx + 48], r9",
+        "cmp r8, rax",
+        "je 22f",
+        "mov r9, [rdx + 56]",
+        "mov [rdx + 56], r8",
+        "cmp r9, rax",
+        "22:",
+        "ret",
+        // The same of sixteen.
+        "21:",
+        "mov r8, [rdx]",
+        "mov [rdx], rax",
+        "mov r9, [rdx + 8]",
+        "mov [rdx + 8], r8",
+        "cmp r9, rax",
+        "je 23f",
+        "mov r8, [rdx + 16]",
+        "mov [rdx + 16], r9",
+        "cmp r8, rax",
+        "je 23f",
+        "mov r9, [rdx + 24]",
+        "mov [rdx + 24], r8",
+        "cmp r9, rax",
+        "je 23f",
+        "mov r8, [rdx + 32]",
+        "mov [rdx + 32], r9",
+        "cmp r8, rax",
+        "je 23f",
+        "mov r9, [rdx + 40]",
+        "mov [rdx + 40], r8",
+        "cmp r9, rax",
+        "je 23f",
+        "mov r8, [rdx + 48]",
+        "mov [rdx + 48], r9",
+        "cmp r8, rax",
+        "je 23f",
+        "mov r9, [rdx + 56]",
+        "mov [rdx + 56], r8",
+        "cmp r9, rax",
+        "je 23f",
+        "mov r8, [rdx + 64]",
+        "mov [rdx + 64], r9",
+        "cmp r8, rax",
+        "je 23f",
+        "mov r9, [rdx + 72]",
+        "mov [rdx + 72], r8",
+        "cmp r9, rax",
+        "je 23f",
+        "mov r8, [rdx + 80]",
+        "mov [rdx + 80], r9",
+        "cmp r8, rax",
+        "je 23f",
+        "mov r9, [rdx + 88]",
+        "mov [rdx + 88], r8",
+        "cmp r9, rax",
+        "je 23f",
+        "mov r8, [rdx + 96]",
+        "mov [rdx + 96], r9",
+        "cmp r8, rax",
+        "je 23f",
+        "mov r9, [rdx + 104]",
+        "mov [rdx + 104], r8",
+        "cmp r9, rax",
+        "je 23f",
+        "mov r8, [rdx + 112]",
+        "mov [rdx + 112], r9",
+        "cmp r8, rax",
+        "je 23f",
+        "mov r9, [rdx + 120]",
+        "mov [rdx + 120], r8",
+        "cmp r9, rax",
+        "23:",
+        "ret",
+        ".globl tallygraph_references_end",
+        "tallygraph_references_end:",
+        s = const SAVE,
+        busy = const disp!(event_busy),
+        list = const disp!(event_list),
+        engine_sp = const disp!(engine_sp),
+        addresses = const ADDRESSES,
+        back = const disp!(event_back),
+        data_mask = const disp!(data_mask),
+        data_rows = const disp!(data_rows),
+        fetch_mask = const disp!(fetch_mask),
+        fetch_rows = const disp!(fetch_rows),
+        ll_mask = const disp!(ll_mask),
+        ll_rows = const disp!(ll_rows),
+        rows_bias = const disp!(rows_bias),
+        top = const disp!(shadow_top),
+        done = const disp!(event_done),
+        missed = const disp!(event_missed),
+        mark = const ENTRY_MARK,
+        counters = const COUNTERS_OFFSET,
+        events = sym events,
+    )
+}
+
 unsafe extern "C" {
+    static tallygraph_references_end: u8;
     static tallygraph_events_end: u8;
     static tallygraph_passing_on_end: u8;
 }
@@ -1387,7 +1811,11 @@ pub fn is_simulating(state: &ThreadState, pc: u64) -> bool {
     };
     // SAFETY: only the addresses of the labels are taken.
     state.event_busy != 0
-        || unsafe { within(events, &tallygraph_events_end) || within(passing_on, &tallygraph_passing_on_end) }
+        || unsafe {
+            within(events, &tallygraph_events_end)
+                || within(passing_on, &tallygraph_passing_on_end)
+                || within(references, &tallygraph_references_end)
+        }
 }
 
 const _: () = assert!(MAX_INSNS < u16::MAX as usize);

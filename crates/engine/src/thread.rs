@@ -113,8 +113,31 @@ pub struct ThreadState {
     pub event_edge: u32,
     /// Nonzero: the thread is in the tool's functions above.
     pub event_busy: u32,
+    /// Items of the list that are done.
+    pub event_done: u32,
+    /// Nonzero: the next item has missed in L1, which is up to date.
+    pub event_missed: u32,
+    /// Rows of D1 and the bits of an address that select one; likewise of I1 and LL. No rows of LL: the tool
+    /// looks after it.
+    pub data_rows: u64,
+    /// See `data_rows`.
+    pub fetch_rows: u64,
+    /// See `data_rows`.
+    pub ll_rows: u64,
+    /// See `data_rows`.
+    pub data_mask: u32,
+    /// See `data_rows`.
+    pub fetch_mask: u32,
+    /// Number of LL's sets less one.
+    pub ll_mask: u32,
+    /// Unused.
+    pub event_reserved: u32,
+    /// Address of the sums beside a shadow stack entry, less [`crate::events::ROW_SCALE`] times the entry's address.
+    pub rows_bias: u64,
     /// Flags saved around a check.
     pub event_flags: u64,
+    /// `rax` while the flags are restored.
+    pub event_rax: u64,
     /// Flags saved around the tool's functions.
     pub event_flags_all: u64,
     /// Outcome of a conditional jump in the low byte.

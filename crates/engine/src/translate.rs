@@ -438,7 +438,9 @@ impl<T: Tool> Engine<T> {
         self.emit_body(&mut asm, &mut e, end);
         let continuation = self.emit_end(&mut asm, &mut e, end);
         self.emit_side_exits(&mut asm, &e);
-        e.plan.emit_late(&mut asm, e.insns);
+        if let Some(sim) = &sim {
+            e.plan.emit_late(&mut asm, sim, e.insns);
+        }
         self.plan = core::mem::take(&mut e.plan);
         let len = match continuation {
             Some(c) => {
@@ -510,7 +512,9 @@ impl<T: Tool> Engine<T> {
                 if is_repeated(d) && e.counting {
                     emit::repeated(asm, d, counter_disp(e.ids.repeated[next_repeated]), TOTAL);
                     next_repeated += 1;
-                    e.plan.emit_after(asm, e.insns, i);
+                    if let Some(sim) = &e.sim {
+                        e.plan.emit_after(asm, sim, e.insns, i);
+                    }
                 } else if d.insn.kind == Kind::Jcc {
                     self.emit_side_branch(asm, e, i);
                 } else if d.insn.kind != Kind::Jmp {
@@ -527,9 +531,13 @@ impl<T: Tool> Engine<T> {
                     }
                 }
             }
-            let events = e.plan.events.get(i).copied().unwrap_or_default();
+            let mut events = e.plan.events.get(i).copied().unwrap_or_default();
+            if e.plan.flags_kept {
+                events.keep_flags();
+            }
             self.pc_map.push(PcEntry { pc: d.pc, offset: offset as u16, spilled, len: d.insn.len, events });
         }
+        e.plan.restore_flags(asm, n);
     }
 
     /// Emits the countdown to the second translation, at the very start of a fragment: its first

@@ -93,6 +93,8 @@ pub struct Effects {
     pub kills: u16,
     /// Registers of `writes` that get the value of a register plus a constant: (register, source, constant).
     pub steps: [Option<(u8, u8, i32)>; 2],
+    /// It reads flags or may change them.
+    pub touches_flags: bool,
     /// See [`Form`].
     pub form: Form,
     /// A bus event: a locked instruction.
@@ -149,6 +151,7 @@ pub fn analyse(pc: u64, insn: &Insn, out: &mut Accesses) -> Effects {
         reads,
         writes: gprs.may_write,
         kills: gprs.written & !reads,
+        touches_flags: touches_flags(insn),
         steps: steps(insn),
         ..Effects::default()
     };
@@ -195,6 +198,12 @@ fn address(pc: u64, insn: &Insn, m: &Memory) -> Address {
 }
 
 const RSP: u8 = 4;
+
+/// Flags are read or may change. A shift by `cl` writes none when that is zero.
+fn touches_flags(insn: &Insn) -> bool {
+    let by_cl = insn.enc == Encoding::Legacy && matches!(insn.opcode, 0xd2 | 0xd3 | 0xa5 | 0xad);
+    by_cl || !insn.flags_read.union(insn.flags_written).is_empty()
+}
 
 /// Registers that change by a constant.
 fn steps(insn: &Insn) -> [Option<(u8, u8, i32)>; 2] {
@@ -446,6 +455,17 @@ mod tests {
         // vgatherqps xmm2, [rax + ymm1*4], xmm0: four lanes
         let (effects, _) = analyse(&[0xc4, 0xe2, 0x7d, 0x93, 0x14, 0x88]);
         assert!(matches!(effects.form, Form::Lanes(Lanes { count: 4, size: 4, index_size: 8, .. })));
+    }
+
+    #[test]
+    fn what_may_change_flags_is_told_from_what_does_not() {
+        let touches = |bytes: &[u8]| analyse(bytes).0.touches_flags;
+        for bytes in [&[0x01, 0xd8][..], &[0xd3, 0xe0], &[0x0f, 0xa5, 0xc3], &[0x0f, 0x94, 0xc0], &[0x9c], &[0xff, 0xc0]] {
+            assert!(touches(bytes), "{bytes:02x?}");
+        }
+        for bytes in [&[0x8b, 0x07][..], &[0x50], &[0x8d, 0x04, 0x8b], &[0xf7, 0xd0], &[0x0f, 0x29, 0x06]] {
+            assert!(!touches(bytes), "{bytes:02x?}");
+        }
     }
 
     #[test]
