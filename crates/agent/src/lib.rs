@@ -13,6 +13,7 @@ pub mod auxv;
 pub mod collect;
 pub mod exec;
 pub mod generated;
+pub mod index;
 pub mod loader;
 pub mod log;
 pub mod objects;

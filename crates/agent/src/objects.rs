@@ -3,6 +3,7 @@
 //! Symbol tables are read from the object's file when code of it is first translated. Names are
 //! kept as they are; the host demangles. Files, lines and inlined functions are the host's alone.
 
+use crate::index::Index;
 use alloc::vec::Vec;
 use tallygraph_engine::maps::Region;
 use tallygraph_sys::{abi, fd, mem};
@@ -36,6 +37,9 @@ pub struct Object {
     device: u64,
     sections: Vec<(u64, u64, Section)>,
     symbols: Vec<Symbol>,
+    /// Starts of the symbols and of the sections.
+    symbol_index: Index,
+    section_index: Index,
     names: Vec<u8>,
 }
 
@@ -156,6 +160,8 @@ impl Object {
             device: region.device,
             sections: Vec::new(),
             symbols: Vec::new(),
+            symbol_index: Index::default(),
+            section_index: Index::default(),
             names: Vec::new(),
         }
     }
@@ -299,7 +305,9 @@ impl Object {
             };
             kept[i].end = end;
         }
-        *symbols = kept;
+        self.symbol_index = Index::new(kept.iter().map(|s| s.start).collect());
+        self.section_index = Index::new(self.sections.iter().map(|s| s.0).collect());
+        self.symbols = kept;
     }
 
     /// True when `region` is a mapping of this object at this bias.
@@ -309,18 +317,14 @@ impl Object {
 
     /// The symbol that covers an svma.
     pub fn symbol_at(&self, svma: u64) -> Option<&Symbol> {
-        let after = self.symbols.partition_point(|s| s.start <= svma);
-        let s = self.symbols.get(after.checked_sub(1)?)?;
+        let s = self.symbols.get(self.symbol_index.upto(svma).checked_sub(1)?)?;
         (svma < s.end).then_some(s)
     }
 
     /// The first svma behind this one at which a symbol or a section begins.
     pub fn next_border(&self, svma: u64) -> u64 {
-        let symbol =
-            self.symbols.get(self.symbols.partition_point(|s| s.start <= svma)).map_or(u64::MAX, |s| s.start);
-        let section =
-            self.sections.get(self.sections.partition_point(|s| s.0 <= svma)).map_or(u64::MAX, |s| s.0);
-        symbol.min(section)
+        let symbol = self.symbol_index.next(svma).unwrap_or(u64::MAX);
+        symbol.min(self.section_index.next(svma).unwrap_or(u64::MAX))
     }
 
     /// Raw name of a symbol.
@@ -330,8 +334,7 @@ impl Object {
 
     /// Kind of section at an svma.
     pub fn section_at(&self, svma: u64) -> Section {
-        let after = self.sections.partition_point(|s| s.0 <= svma);
-        match after.checked_sub(1).map(|i| self.sections[i]) {
+        match self.section_index.upto(svma).checked_sub(1).map(|i| self.sections[i]) {
             Some((_, end, kind)) if svma < end => kind,
             _ => Section::Unknown,
         }
