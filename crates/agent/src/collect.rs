@@ -11,12 +11,13 @@
 //! Before each change the inclusive costs of all frames on the stacks are booked up to now.
 
 use crate::runtime::Access;
-use crate::spool::Calls;
+use crate::spool::{Calls, Slots};
 use crate::{simulation, writer};
 use alloc::vec::Vec;
 use tallygraph_callgraph::Context;
 use tallygraph_callgraph::hash::Map;
 use tallygraph_engine::thread::ThreadState;
+use tallygraph_wire::config::Number;
 
 /// Books what the frames of all threads have cost so far.
 pub fn settle_all(rt: &mut Access, state: &mut ThreadState) {
@@ -67,10 +68,20 @@ pub fn start_paused(rt: &mut Access) {
     rt.paused = Some(Vec::new());
 }
 
-/// Makes a part show nothing of what happened so far.
+/// Whose costs a request of a thread is about: its own where threads are written apart, else all.
+fn concerned(rt: &Access, state: &ThreadState) -> Slots {
+    if rt.config.is(Number::SeparateThreads) { Slots::One(state.slot) } else { Slots::All }
+}
+
+/// Makes the next part show nothing of what happened so far, in this thread where threads are written apart.
 pub fn zero(rt: &mut Access, state: &mut ThreadState) {
+    zero_of(rt, state, concerned(rt, state));
+}
+
+/// Makes the next part show nothing of what happened so far.
+pub fn zero_of(rt: &mut Access, state: &mut ThreadState, slots: Slots) {
     settle_all(rt, state);
-    rt.engine.tool.spool.rebase();
+    rt.engine.tool.spool.rebase(slots);
     if rt.paused.is_some() {
         pause(rt);
     }
@@ -80,7 +91,12 @@ pub fn zero(rt: &mut Access, state: &mut ThreadState) {
 pub fn prepare_last(rt: &mut Access) {
     resume(rt);
     if rt.parts > 0 {
-        rt.engine.tool.spool.take_out(&calls(rt));
+        let (calls, spool) = (calls(rt), &rt.engine.tool.spool);
+        if rt.config.is(Number::SeparateThreads) {
+            spool.slots(Slots::All).for_each(|s| drop(spool.take_out(&calls, Slots::One(s as u32))));
+        } else {
+            spool.take_out(&calls, Slots::All);
+        }
     }
 }
 
@@ -102,14 +118,20 @@ fn calls(rt: &Access) -> Vec<Calls> {
     all
 }
 
-/// Writes a part of what was collected since the last one, and starts the next.
+/// Writes a part of what was collected since the last one, and starts the next; of this thread alone
+/// where threads are written apart.
 pub fn dump(rt: &mut Access, state: &mut ThreadState, trigger: &[u8]) {
+    dump_of(rt, state, trigger, concerned(rt, state));
+}
+
+/// Writes a part of what was collected since the last one, and starts the next.
+pub fn dump_of(rt: &mut Access, state: &mut ThreadState, trigger: &[u8], slots: Slots) {
     settle_all(rt, state);
     let paused = rt.paused.is_some();
     resume(rt);
-    let pending = rt.engine.tool.spool.take_out(&calls(rt));
-    writer::part(rt, trigger);
-    rt.engine.tool.spool.rebase();
+    let pending = rt.engine.tool.spool.take_out(&calls(rt), slots);
+    writer::part(rt, trigger, slots);
+    rt.engine.tool.spool.rebase(slots);
     rt.engine.tool.spool.give_back(&pending);
     if paused {
         pause(rt);

@@ -16,7 +16,7 @@ use tallygraph_engine::maps::Region;
 use tallygraph_engine::thread::ThreadState;
 use tallygraph_engine::tool::{BlockIds, NewBlock, Tool};
 use tallygraph_wire::config::{Config, Number};
-use tallygraph_wire::spool::{self as wire, Charge, Record, Section, block_flags};
+use tallygraph_wire::spool::{self as wire, Charge, Record, Section, block_flags, length};
 use tallygraph_x64::Kind;
 
 /// What is kept of a function.
@@ -34,6 +34,10 @@ pub struct Profiler {
     pub spool: Spool,
     counts: bool,
     skip_plt: bool,
+    /// Jumps are counted.
+    jumps: bool,
+    /// Counters of jumps of their own, by block, branch and target.
+    jump_counters: Map<(BlockId, u64, u64), u32>,
     /// Options that name functions.
     selection: selection::Functions,
     /// Objects that are skipped.
@@ -69,6 +73,8 @@ impl Profiler {
             spool,
             counts,
             skip_plt: config.is(Number::SkipPlt),
+            jumps: counts && config.is(Number::CollectJumps),
+            jump_counters: Map::default(),
             selection: selection::Functions::new(config),
             skipped: selection::Objects::default(),
             fn_skips: Map::default(),
@@ -394,10 +400,13 @@ impl Tool for Profiler {
         self.runs.clear();
         self.extra.clear();
         let mut expected = b.insns[0].pc;
-        for Decoded { pc, insn, .. } in b.insns {
+        for (i, Decoded { pc, insn, .. }) in b.insns.iter().enumerate() {
             let mut length = insn.len;
+            if i + 1 < b.insns.len() && insn.ends_block() {
+                length |= length::BRANCH;
+            }
             if *pc != expected {
-                length |= 0x80;
+                length |= length::NEW_RUN;
                 self.runs.extend_from_slice(&pc.to_le_bytes());
             }
             self.lengths.push(length);
@@ -431,6 +440,25 @@ impl Tool for Profiler {
         BlockIds { block, counter, repeated, sites }
     }
 
+    fn counts_jumps(&self) -> bool {
+        self.jumps
+    }
+
+    fn jump(&mut self, block: BlockId, conditional: bool, from: u64, to: u64, counter: u32) -> u32 {
+        if counter == 0
+            && let Some(&known) = self.jump_counters.get(&(block, from, to))
+        {
+            return known;
+        }
+        let given = if counter == 0 { self.spool.counters(1) } else { counter };
+        if counter == 0 {
+            self.jump_counters.insert((block, from, to), given);
+        }
+        let conditional = u32::from(conditional);
+        self.spool.append(&Record::Jump { block: block.0, conditional, from, to, counter: given });
+        given
+    }
+
     fn prefix_block(&mut self, context: CtxId, place: Place, insns: &[PcEntry]) -> u32 {
         let Some(first) = insns.first().filter(|_| self.counts) else { return 0 };
         let key = (context.0, first.pc, insns.len() as u32);
@@ -450,7 +478,7 @@ impl Tool for Profiler {
         for i in insns {
             let mut length = i.len;
             if i.pc != expected {
-                length |= 0x80;
+                length |= length::NEW_RUN;
                 self.runs.extend_from_slice(&i.pc.to_le_bytes());
             }
             self.lengths.push(length);

@@ -23,6 +23,15 @@ pub struct Calls {
     pub inclusive: u32,
 }
 
+/// Whose counters are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slots {
+    /// All threads'.
+    All,
+    /// One thread's.
+    One(u32),
+}
+
 /// A counter of calls that a part does not show.
 #[derive(Clone, Copy, Debug)]
 pub struct TakenOut {
@@ -226,6 +235,14 @@ impl Spool {
         fd::pwrite_all(self.file, bytes, ARENAS_OFFSET + slot * ARENA_STRIDE + BASELINE_OFFSET);
     }
 
+    /// The numbers of arena slots.
+    pub fn slots(&self, slots: Slots) -> core::ops::Range<u64> {
+        match slots {
+            Slots::All => 0..self.arenas(),
+            Slots::One(slot) => slot as u64..slot as u64 + 1,
+        }
+    }
+
     fn arenas(&self) -> u64 {
         self.header().arenas_used.load(Ordering::Relaxed) as u64
     }
@@ -251,8 +268,8 @@ impl Spool {
     }
 
     /// Makes the counters' present values the baseline.
-    pub fn rebase(&self) {
-        for slot in 0..self.arenas() {
+    pub fn rebase(&self, slots: Slots) {
+        for slot in self.slots(slots) {
             self.write_baseline(slot, &self.read_counters(slot, 0));
         }
     }
@@ -260,10 +277,12 @@ impl Spool {
     /// Takes calls without inclusive cost out of the part that is about to be written: their number is
     /// kept for the next. `calls` is ordered by group. What is taken out is to be given back by
     /// [`Spool::give_back`].
-    pub fn take_out(&self, calls: &[Calls]) -> Vec<TakenOut> {
-        let slots = 0..self.arenas();
-        let mut all: Vec<_> =
-            slots.map(|s| (self.read_counters(s, 0), self.read_counters(s, BASELINE_OFFSET))).collect();
+    pub fn take_out(&self, calls: &[Calls], slots: Slots) -> Vec<TakenOut> {
+        let slots: Vec<u64> = self.slots(slots).collect();
+        let mut all: Vec<_> = slots
+            .iter()
+            .map(|&s| (self.read_counters(s, 0), self.read_counters(s, BASELINE_OFFSET)))
+            .collect();
         let mut taken = Vec::new();
         for group in calls.chunk_by(|a, b| a.group == b.group) {
             let cost = |(now, base): &(Vec<u64>, Vec<u64>)| {
@@ -273,18 +292,18 @@ impl Spool {
             if all.iter().map(cost).fold(0, u64::wrapping_add) != 0 {
                 continue;
             }
-            for (slot, (now, base)) in all.iter_mut().enumerate() {
+            for (&slot, (now, base)) in slots.iter().zip(all.iter_mut()) {
                 for c in group.iter().map(|c| c.count as usize) {
                     if now[c] == base[c] {
                         continue;
                     }
-                    taken.push(TakenOut { slot: slot as u64, counter: c as u64, baseline: base[c] });
+                    taken.push(TakenOut { slot, counter: c as u64, baseline: base[c] });
                     base[c] = now[c];
                 }
             }
         }
         if !taken.is_empty() {
-            all.iter().enumerate().for_each(|(slot, (_, base))| self.write_baseline(slot as u64, base));
+            slots.iter().zip(&all).for_each(|(&slot, (_, base))| self.write_baseline(slot, base));
         }
         taken
     }

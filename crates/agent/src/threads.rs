@@ -46,9 +46,16 @@ pub fn create_first(rt: &mut Runtime) -> Result<*mut ThreadState, Errno> {
     create(rt, Counters::Arena)
 }
 
+/// The ended thread with the lowest number: a new one takes its place, as in Valgrind.
+fn lowest_ended(rt: &Runtime) -> Option<usize> {
+    let ended = rt.ended.iter().enumerate().filter(|(_, s)| has_ended(**s));
+    // SAFETY: blocks are never unmapped.
+    ended.min_by_key(|(_, s)| unsafe { (***s).slot }).map(|(i, _)| i)
+}
+
 fn create(rt: &mut Runtime, counters: Counters) -> Result<*mut ThreadState, Errno> {
     if counters == Counters::Arena
-        && let Some(i) = rt.ended.iter().position(|&s| has_ended(s))
+        && let Some(i) = lowest_ended(rt)
     {
         let state = rt.ended.swap_remove(i);
         reset(state);

@@ -1,6 +1,7 @@
 //! Starts the host side to write a profile from the spool, and waits for it.
 
 use crate::runtime::{Access, Runtime};
+use crate::spool::Slots;
 use crate::{collect, log, signals};
 use alloc::vec::Vec;
 use tallygraph_engine::thread::ThreadState;
@@ -188,7 +189,7 @@ fn print_statistics(rt: &Runtime) {
 }
 
 /// Writes a part.
-pub fn part(rt: &mut Access, trigger: &[u8]) {
+pub fn part(rt: &mut Access, trigger: &[u8], slots: Slots) {
     if rt.silent || rt.config.get(Number::Tool) == Tool::None as u64 {
         return;
     }
@@ -196,7 +197,13 @@ pub fn part(rt: &mut Access, trigger: &[u8]) {
     let number = alloc::format!("--part={}", rt.parts);
     let mut text = b"--trigger=".to_vec();
     text.extend_from_slice(trigger);
-    run_writer(rt, &[number.as_bytes(), &text]);
+    match slots {
+        Slots::All => run_writer(rt, &[number.as_bytes(), &text]),
+        Slots::One(slot) => {
+            let slot = alloc::format!("--slot={slot}");
+            run_writer(rt, &[number.as_bytes(), &text, slot.as_bytes()]);
+        }
+    }
 }
 
 /// Writes the profile of the present program before another is executed in its place.

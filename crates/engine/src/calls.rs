@@ -368,6 +368,15 @@ pub fn spill_second(asm: &mut Asm) {
     asm.store_gs(B_SLOT, B);
 }
 
+/// Adds 1 to a counter in code where flags may be live. `r11` is not spilled.
+pub fn increment_neutral(asm: &mut Asm, counter: i32) {
+    asm.store_gs(A_SLOT, A);
+    asm.load_gs(A, counter);
+    asm.lea(A, A, 1);
+    asm.store_gs(counter, A);
+    asm.load_gs(A, A_SLOT);
+}
+
 /// Adds `insns` and certain events to the running totals and 1 to a counter in code where flags may be live. `r10` and
 /// `r11` are not spilled.
 pub fn count_neutral(asm: &mut Asm, counter: i32, insns: i32, certain: &[u32; CERTAIN]) {

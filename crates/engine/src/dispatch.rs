@@ -517,7 +517,7 @@ impl<T: Tool> Engine<T> {
         }
         if !link {
             // The stub would belong to code that is gone: do the same without one.
-            return self.indirect_unlinked(exit, pc);
+            return self.indirect_unlinked(state, exit, pc);
         }
         match self.lookup_stub(key, pc) {
             Ok(stub) => Next::Resume(stub),
@@ -525,7 +525,7 @@ impl<T: Tool> Engine<T> {
         }
     }
 
-    fn indirect_unlinked(&mut self, exit: Exit, pc: u64) -> Next {
+    fn indirect_unlinked(&mut self, state: &mut ThreadState, exit: Exit, pc: u64) -> Next {
         let from = &self.fragments[exit.fragment as usize];
         let (context, block, place, last_pc) = (from.context, exit.block, from.place, from.last_pc);
         let Some(to) = self.place_of(pc) else {
@@ -533,6 +533,12 @@ impl<T: Tool> Engine<T> {
         };
         let return_to = exit.return_to();
         if return_to.is_none() && Graph::jump(&place, &to) == Transfer::Stay {
+            if !self.graph.context(context).aside {
+                let counter = self.jump_counter(block, &place, false, last_pc, pc);
+                // SAFETY: the block belongs to the running thread; the tool gave the counter.
+                let taken = unsafe { state.counter(counter) };
+                *taken += u64::from(counter != 0);
+            }
             return self.resume_at(pc, context);
         }
         let site = CallSite { return_to, ..self.jump_site(context, block, last_pc, pc) };

@@ -11,6 +11,7 @@
 //! - [`block`]: guest bytes to instructions; [`emit`], [`calls`], [`translate`]: instructions to code;
 //! - [`events`]: memory accesses and branches for the simulators;
 //! - [`exit`], [`dispatch`]: leaving the code cache and going on; [`switch`]: the register switch;
+//! - [`jumps`]: counting jumps within functions;
 //! - [`rebind`]: changing what frames on the stack mean;
 //! - [`maps`]: what is executable; [`tool`]: the seam to the profiler.
 
@@ -29,6 +30,7 @@ pub mod emit;
 pub mod engine;
 pub mod events;
 pub mod exit;
+pub mod jumps;
 pub mod layout;
 pub mod maps;
 pub mod off;

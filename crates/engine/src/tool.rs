@@ -70,6 +70,16 @@ pub trait Tool: Sink {
     fn pops_on_jump(&self, function: FnId) -> bool;
     /// A block is about to be translated.
     fn block(&mut self, block: &NewBlock) -> BlockIds;
+    /// True when jumps within functions are counted.
+    fn counts_jumps(&self) -> bool {
+        false
+    }
+    /// The branch at `from` in a block is counted when it goes to `to`: in `counter`, or where that is 0 in
+    /// one that is given.
+    fn jump(&mut self, block: BlockId, conditional: bool, from: u64, to: u64, counter: u32) -> u32 {
+        let _ = (block, conditional, from, to);
+        counter
+    }
     /// Counter for the first instructions of a block that was cut short, 0 when there are none.
     fn prefix_block(&mut self, context: CtxId, place: Place, insns: &[PcEntry]) -> u32;
     /// Uncertain events raised under the shadow stack entry at `entry`, which is popped, are passed on: to the edge whose inclusive

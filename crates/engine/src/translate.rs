@@ -6,6 +6,7 @@ use crate::emit;
 use crate::engine::{Engine, Fragment, PcEntry};
 use crate::events::{self, CERTAIN, InsnEvents, Plan, Simulation};
 use crate::exit::{CallSite, ExitKind};
+use crate::jumps::Path;
 use crate::layout::{HEAT, HEAT_SLOTS, TOTAL, counter_disp};
 use crate::maps::Maps;
 use crate::off::OffSite;
@@ -438,6 +439,7 @@ impl<T: Tool> Engine<T> {
         self.emit_body(&mut asm, &mut e, end);
         let continuation = self.emit_end(&mut asm, &mut e, end);
         self.emit_side_exits(&mut asm, &e);
+        self.note_paths(&e);
         if let Some(sim) = &sim {
             e.plan.emit_late(&mut asm, sim, e.insns);
         }
@@ -601,6 +603,26 @@ impl<T: Tool> Engine<T> {
         e.side_exits.push(SideExit { field, ids, insns: i + 1, certain, target });
     }
 
+    /// A counter for the branch that ends a fragment, 0 when it is not counted.
+    fn end_jump_counter(&mut self, e: &Emission, conditional: bool, from: u64, to: u64) -> u32 {
+        if !e.counting {
+            return 0;
+        }
+        let place = self.fragments[e.fragment as usize].place;
+        self.jump_counter(e.ids.block, &place, conditional, from, to)
+    }
+
+    /// Says what the counters of a superblock tell of the branches in it.
+    fn note_paths(&mut self, e: &Emission) {
+        if !e.counting || !self.tool.counts_jumps() {
+            return;
+        }
+        let place = self.fragments[e.fragment as usize].place;
+        let path = |ids: &BlockIds, insns| Path { block: ids.block, counter: ids.counter, insns };
+        let sides: Vec<Path> = e.side_exits.iter().map(|s| path(&s.ids, s.insns)).collect();
+        self.note_jumps(e.insns, &place, path(&e.ids, e.insns.len()), &sides);
+    }
+
     /// Emits what side exits lead to: counting, then the jump to the target.
     fn emit_side_exits(&mut self, asm: &mut Asm, e: &Emission) {
         for side in &e.side_exits {
@@ -650,10 +672,21 @@ impl<T: Tool> Engine<T> {
                 self.jump_exit(asm, ExitKind::Direct, e.fragment, insn.target(last.pc));
             }
             Kind::Jcc => {
-                let (id, stub) = self.new_exit(ExitKind::Direct, e.fragment, insn.target(last.pc), false);
-                asm.jcc(insn.cc(), stub);
-                self.exit(id).field = (asm.pc() - 4) as u32;
-                self.jump_exit(asm, ExitKind::Direct, e.fragment, next);
+                let target = insn.target(last.pc);
+                let counter = self.end_jump_counter(e, true, last.pc, target);
+                if counter == 0 {
+                    let (id, stub) = self.new_exit(ExitKind::Direct, e.fragment, target, false);
+                    asm.jcc(insn.cc(), stub);
+                    self.exit(id).field = (asm.pc() - 4) as u32;
+                    self.jump_exit(asm, ExitKind::Direct, e.fragment, next);
+                } else {
+                    let taken = asm.jcc(insn.cc(), asm.pc());
+                    self.jump_exit(asm, ExitKind::Direct, e.fragment, next);
+                    asm.patch32(taken, (asm.len() - taken - 4) as i32);
+                    let dead = block::flags_dead_at(&mut self.maps, target, None);
+                    Self::emit_jump_count(asm, counter, dead);
+                    self.jump_exit(asm, ExitKind::Direct, e.fragment, target);
+                }
             }
             Kind::Loop => {
                 asm.bytes(&last.bytes[..insn.len as usize - 1]);
@@ -661,7 +694,10 @@ impl<T: Tool> Engine<T> {
                 let field = asm.len() - 1;
                 self.jump_exit(asm, ExitKind::Direct, e.fragment, next);
                 asm.bind8(field);
-                self.jump_exit(asm, ExitKind::Direct, e.fragment, insn.target(last.pc));
+                let target = insn.target(last.pc);
+                let counter = self.end_jump_counter(e, true, last.pc, target);
+                Self::emit_jump_count(asm, counter, false);
+                self.jump_exit(asm, ExitKind::Direct, e.fragment, target);
             }
             Kind::Xbegin => {
                 // Aborts at once, as a CPU may at any time: status 0, then the fallback path.
@@ -1035,6 +1071,8 @@ impl<T: Tool> Engine<T> {
         let other = calls::compare_target(asm, target);
         let mut continuation = None;
         if !is_call {
+            let counter = self.end_jump_counter(e, false, last.pc, target);
+            Self::emit_jump_count(asm, counter, true);
             calls::unspill_target(asm);
             self.jump_exit(asm, ExitKind::Linked(e.context), e.fragment, target);
         } else {
@@ -1092,6 +1130,10 @@ impl<T: Tool> Engine<T> {
                     // A jump out of the function may leave frames (`longjmp`): then the engine unwinds.
                     calls::unwind_check(&mut asm, out);
                 }
+                let aside = self.graph.context(context).aside;
+                let counter =
+                    if aside { 0 } else { self.jump_counter(block, &from_place, false, last_pc, target) };
+                Self::emit_jump_count(&mut asm, counter, true);
                 calls::restore_flags(&mut asm, keep_flags);
                 calls::unspill_target(&mut asm);
                 asm.jmp(self.entry_of(fragment));

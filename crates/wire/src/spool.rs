@@ -57,11 +57,10 @@ pub struct Header {
     pub state: AtomicU32,
     /// Number of parts dumped so far; raised by the writer when a part is complete.
     pub parts: AtomicU32,
-    /// Basic blocks executed at the last dump and now (Callgrind's `Timerange`); kept by the agent
-    /// at dumps only.
+    /// Basic blocks executed at the last dump (Callgrind's `Timerange`); kept by the host's writer.
     pub blocks_before: AtomicU64,
-    /// See `blocks_before`.
-    pub blocks_now: AtomicU64,
+    /// Unused.
+    pub reserved: AtomicU64,
     /// Counter index of the instructions executed in all (the running total), one per arena.
     pub total_counter: AtomicU32,
     /// Parent process id.
@@ -187,6 +186,20 @@ pub enum Record<'a> {
     },
     /// A `desc:` line for the next part's header.
     Description(&'a [u8]),
+    /// A jump or conditional branch within a function (`--collect-jumps`). Several records may be of one
+    /// branch and target: their counts are added up.
+    Jump {
+        /// Block with the branch.
+        block: u32,
+        /// 1: conditional.
+        conditional: u32,
+        /// avma of the branch.
+        from: u64,
+        /// avma of where it goes when taken.
+        to: u64,
+        /// Counter of how often it was taken.
+        counter: u32,
+    },
 }
 
 /// See [`Record::Block`].
@@ -204,9 +217,8 @@ pub struct Block<'a> {
     pub counter: u32,
     /// [`block_flags`].
     pub flags: u16,
-    /// Length of each instruction in bytes. An entry with bit 7 set starts a new run: the next
-    /// instruction is not at the end of the previous one (blocks go on over direct jumps); the
-    /// runs' start addresses are in `runs`, in order.
+    /// Length of each instruction in bytes, with marks of [`length`]. The runs' start addresses are in
+    /// `runs`, in order.
     pub lengths: &'a [u8],
     /// avma of each run after the first, 8 bytes little-endian each.
     pub runs: &'a [u8],
@@ -241,20 +253,35 @@ impl Charge {
     }
 }
 
+/// An element of [`Block::lengths`].
+pub mod length {
+    /// Bytes of the instruction.
+    pub const MASK: u8 = 0x0f;
+    /// A branch that the block goes on behind: a basic block ends here.
+    pub const BRANCH: u8 = 0x40;
+    /// The instruction is not at the end of the one before (blocks go on over direct jumps).
+    pub const NEW_RUN: u8 = 0x80;
+}
+
 impl<'a> Block<'a> {
+    /// How many basic blocks the block consists of.
+    pub fn basic_blocks(&self) -> u64 {
+        1 + self.lengths.iter().filter(|&&l| l & length::BRANCH != 0).count() as u64
+    }
+
     /// avma of each instruction, in order.
     pub fn addresses(&self) -> impl Iterator<Item = u64> + '_ {
         let mut runs =
             self.runs.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().expect("eight bytes")));
         let mut next = self.addr;
         self.lengths.iter().map(move |&l| {
-            if l & 0x80 != 0
+            if l & length::NEW_RUN != 0
                 && let Some(start) = runs.next()
             {
                 next = start;
             }
             let at = next;
-            next = next.wrapping_add((l & 0x7f) as u64);
+            next = next.wrapping_add((l & length::MASK) as u64);
             at
         })
     }
@@ -305,6 +332,7 @@ const KIND_BLOCK: u32 = 5;
 const KIND_EDGE: u32 = 6;
 const KIND_THREAD: u32 = 7;
 const KIND_DESCRIPTION: u32 = 8;
+const KIND_JUMP: u32 = 9;
 
 struct Out<'o>(&'o mut Vec<u8>);
 
@@ -369,6 +397,10 @@ impl<'a> Record<'a> {
                 o.blob(text);
                 KIND_DESCRIPTION
             }
+            Record::Jump { block, conditional, from, to, counter } => {
+                o.u32(*block).u32(*conditional).u64(*from).u64(*to).u32(*counter);
+                KIND_JUMP
+            }
         };
         while !(out.len() - start).is_multiple_of(8) {
             out.push(0);
@@ -432,6 +464,13 @@ impl<'a> Record<'a> {
             }),
             KIND_THREAD => Record::Thread { slot: r.u32()?, number: r.u32()?, tid: r.u32()? },
             KIND_DESCRIPTION => Record::Description(r.blob()?),
+            KIND_JUMP => Record::Jump {
+                block: r.u32()?,
+                conditional: r.u32()?,
+                from: r.u64()?,
+                to: r.u64()?,
+                counter: r.u32()?,
+            },
             _ => return Ok(None),
         }))
     }
@@ -514,6 +553,7 @@ mod tests {
             }),
             Record::Thread { slot: 0, number: 1, tid: 99 },
             Record::Description(b"Spawned pid: 5"),
+            Record::Jump { block: 7, conditional: 1, from: 0x2001, to: 0x5000, counter: 12 },
         ]
     }
 

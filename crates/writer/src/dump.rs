@@ -16,6 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use tallygraph_wire::config::{Config, Number, Text};
+use tallygraph_wire::spool::{Block, block_flags};
 
 /// What is to be written.
 #[derive(Clone, Debug)]
@@ -24,11 +25,13 @@ pub struct Request<'a> {
     pub part: Option<u32>,
     /// What caused the dump.
     pub trigger: &'a str,
+    /// Arena slot of the only thread that is written, where threads are written apart.
+    pub slot: Option<u32>,
 }
 
 impl Request<'_> {
     /// The part at the end of the guest.
-    pub const LAST: Request<'static> = Request { part: None, trigger: "Program termination" };
+    pub const LAST: Request<'static> = Request { part: None, trigger: "Program termination", slot: None };
 }
 
 /// What was written.
@@ -60,19 +63,20 @@ pub fn write(spool: &SpoolFile, request: &Request) -> Result<Report, Error> {
         events: events.clone(),
         config: Config::new(),
     };
-    for (thread, counts) in counts_to_write(spool, &tables)? {
+    let blocks = (spool.blocks_before(), executed_blocks(spool, &tables)?);
+    for (thread, counts) in counts_to_write(spool, &tables, request.slot)? {
         let graph = Graph::new(&tables, &counts, events.len(), &mut places);
         let number = request.part.unwrap_or(spool.parts() + 1);
         let part = Part {
             pid: spool.pid(),
             number,
             thread,
-            blocks: spool.block_range(),
+            blocks,
             trigger: request.trigger,
             totals: &graph.totals,
         };
-        let path = output::file_of(&base, suffix, thread);
-        let append = combine && number > 1;
+        let path = output::file_of(&base, suffix, thread.filter(|_| !combine));
+        let append = combine && (number > 1 || !report.files.is_empty());
         let mut names = Names::default();
         if append && tables.config.is(Number::CompressStrings) {
             names = Names::after(&fs::read(&path).unwrap_or_default());
@@ -91,10 +95,12 @@ pub fn write(spool: &SpoolFile, request: &Request) -> Result<Report, Error> {
         for (sum, n) in report.totals.iter_mut().zip(&graph.totals) {
             *sum = sum.wrapping_add(*n);
         }
-        report.files.push(path);
+        if report.files.last() != Some(&path) {
+            report.files.push(path);
+        }
     }
     if let Some(number) = request.part {
-        spool.note_part(number, &report.totals)?;
+        spool.note_part(number, &report.totals, blocks.1)?;
     }
     report.config = tables.config;
     Ok(report)
@@ -103,8 +109,23 @@ pub fn write(spool: &SpoolFile, request: &Request) -> Result<Report, Error> {
 /// Number of a thread, none for all threads together, and the value of each counter.
 type ThreadCounts = (Option<u32>, Vec<u64>);
 
+/// Basic blocks executed since the start, in all threads.
+fn executed_blocks(spool: &SpoolFile, tables: &Tables) -> Result<u64, Error> {
+    let mut sums = spool.no_counts();
+    for slot in 0..spool.arenas() {
+        spool.add_everything(slot, &mut sums)?;
+    }
+    let counted = tables.blocks.iter().flatten().filter(|b| b.flags & block_flags::PREFIX == 0);
+    let executed = |b: &Block| sums.get(b.counter as usize).map_or(0, |n| n.wrapping_mul(b.basic_blocks()));
+    Ok(counted.filter(|b| b.counter != 0).map(executed).fold(0, u64::wrapping_add))
+}
+
 /// The counts of each file: all threads together, or one thread each by number.
-fn counts_to_write(spool: &SpoolFile, tables: &Tables) -> Result<Vec<ThreadCounts>, Error> {
+fn counts_to_write(
+    spool: &SpoolFile,
+    tables: &Tables,
+    only: Option<u32>,
+) -> Result<Vec<ThreadCounts>, Error> {
     let slots = 0..spool.arenas();
     if !tables.config.is(Number::SeparateThreads) {
         let mut sums = spool.no_counts();
@@ -114,7 +135,7 @@ fn counts_to_write(spool: &SpoolFile, tables: &Tables) -> Result<Vec<ThreadCount
         return Ok(vec![(None, sums)]);
     }
     let mut all: Vec<ThreadCounts> = Vec::new();
-    for slot in slots {
+    for slot in slots.filter(|s| only.is_none_or(|o| o == *s)) {
         let number = tables.threads.iter().rev().find(|t| t.0 == slot).map_or(1, |t| t.1);
         let at = match all.iter().position(|(n, _)| *n == Some(number)) {
             Some(at) => at,
@@ -167,7 +188,7 @@ mod tests {
     use super::*;
     use crate::testing::{SpoolBuilder, two_functions};
     use std::os::unix::fs::{FileExt, PermissionsExt};
-    use tallygraph_wire::spool::{Block, HEADER_SIZE, Record};
+    use tallygraph_wire::spool::{HEADER_SIZE, Record};
 
     fn dump(b: &SpoolBuilder, request: &Request) -> Report {
         write(&SpoolFile::open(&b.write()).unwrap(), request).unwrap()
@@ -198,7 +219,7 @@ desc: I1 cache:
 desc: D1 cache: 
 desc: LL cache: 
 
-desc: Timerange: Basic block 0 - 0
+desc: Timerange: Basic block 0 - 5
 desc: Trigger: Program termination
 
 positions: line
@@ -258,7 +279,7 @@ totals: 18
     fn parts_have_files_of_their_own_or_share_one() {
         let mut b = two_functions("parts");
         b.counter(0, 10, 1);
-        let request = Request { part: Some(2), trigger: "Client Request: x" };
+        let request = Request { part: Some(2), trigger: "Client Request: x", slot: None };
         let report = dump(&b, &request);
         assert_eq!(report.files, [b.directory().join("out.77.2")]);
         let text = read(&report.files[0]);
@@ -267,7 +288,7 @@ totals: 18
         b.set(Number::CombineDumps, 1);
         let spool = b.write();
         let part = |number, trigger| {
-            write(&SpoolFile::open(&spool).unwrap(), &Request { part: number, trigger }).unwrap()
+            write(&SpoolFile::open(&spool).unwrap(), &Request { part: number, trigger, slot: None }).unwrap()
         };
         assert_eq!(part(Some(1), "a").totals, [3]);
         // The last part goes on counting; the costs it reports are those of all parts.

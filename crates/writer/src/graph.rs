@@ -62,6 +62,19 @@ pub struct Call {
     pub costs: u32,
 }
 
+/// Jumps from one instruction to another in one function.
+#[derive(Clone, Copy, Debug)]
+pub struct Jump {
+    /// The branch.
+    pub site: Site,
+    /// Object and address of the target.
+    pub target: (u32, u64),
+    /// It is conditional.
+    pub conditional: bool,
+    /// How often it was taken.
+    pub count: u64,
+}
+
 /// A part of a profile, ready for printing.
 pub struct Graph {
     /// Functions.
@@ -70,6 +83,8 @@ pub struct Graph {
     pub selves: Vec<SelfCost>,
     /// Calls, sorted by site, callee and target; these are distinct.
     pub calls: Vec<Call>,
+    /// Jumps, sorted by site and target; these are distinct.
+    pub jumps: Vec<Jump>,
     /// Event counts, one per event type each.
     pub costs: Vec<u64>,
     /// Sum of all self costs.
@@ -258,6 +273,31 @@ impl Builder<'_, '_> {
         }
     }
 
+    fn jumps(&mut self) -> Vec<Jump> {
+        let mut jumps = Vec::new();
+        for j in &self.tables.jumps {
+            let count = self.count(j.counter);
+            let Some(block) = get(&self.tables.blocks, j.block).filter(|_| count != 0) else { continue };
+            let skipped = get(&self.tables.contexts, block.context).is_some_and(|c| c.site_block != 0);
+            if skipped {
+                continue;
+            }
+            let object = self.object(block.object);
+            let (from, to) = (self.svma(block.object, j.from), self.svma(block.object, j.to));
+            let site = Site { node: self.node(block.context), object, svma: from };
+            jumps.push(Jump { site, target: (object, to), conditional: j.conditional, count });
+        }
+        jumps.sort_unstable_by_key(|j| (j.site.key(), j.target));
+        jumps.dedup_by(|next, kept| {
+            let same = (next.site, next.target) == (kept.site, kept.target);
+            if same {
+                kept.count = kept.count.wrapping_add(next.count);
+            }
+            same
+        });
+        jumps
+    }
+
     fn node(&mut self, context: u32) -> u32 {
         if let Some(&Some(node)) = self.of_context.get(context as usize) {
             return node;
@@ -302,6 +342,7 @@ impl Builder<'_, '_> {
     }
 
     fn finish(mut self) -> Graph {
+        let jumps = self.jumps();
         let paid = std::mem::take(&mut self.paid);
         if !paid.is_empty() {
             self.selves = merge(&self.selves, &paid);
@@ -327,7 +368,8 @@ impl Builder<'_, '_> {
                 *total = total.wrapping_add(*cost);
             }
         }
-        Graph { nodes: self.nodes, selves: self.selves, calls: self.calls, costs: self.costs, totals }
+        let Builder { nodes, selves, calls, costs, .. } = self;
+        Graph { nodes, selves, calls, jumps, costs, totals }
     }
 }
 

@@ -91,9 +91,9 @@ impl SpoolFile {
         field!(self, parts: u32)
     }
 
-    /// Basic blocks executed at the last dump, and now.
-    pub fn block_range(&self) -> (u64, u64) {
-        (field!(self, blocks_before: u64), field!(self, blocks_now: u64))
+    /// Basic blocks executed at the last dump.
+    pub fn blocks_before(&self) -> u64 {
+        field!(self, blocks_before: u64)
     }
 
     /// True when the guest said that it had ended.
@@ -135,9 +135,19 @@ impl SpoolFile {
     /// What slot `slot` has counted since the last dump or zeroing, added to `sums`, which has an
     /// element for each counter (see [`SpoolFile::no_counts`]).
     pub fn add_counts(&self, slot: u32, sums: &mut [u64]) -> Result<(), Error> {
+        self.add(slot, true, sums)
+    }
+
+    /// As [`SpoolFile::add_counts`], with all that was ever counted.
+    pub fn add_everything(&self, slot: u32, sums: &mut [u64]) -> Result<(), Error> {
+        self.add(slot, false, sums)
+    }
+
+    fn add(&self, slot: u32, less_baseline: bool, sums: &mut [u64]) -> Result<(), Error> {
         let start = ARENAS_OFFSET + slot as u64 * ARENA_STRIDE;
         let read = |offset| self.read_filled(offset, sums.len() * 8);
-        let (counters, baseline) = (read(start)?, read(start + BASELINE_OFFSET)?);
+        let counters = read(start)?;
+        let baseline = if less_baseline { read(start + BASELINE_OFFSET)? } else { Vec::new() };
         let word = |bytes: &[u8], i: usize| {
             bytes.get(i * 8..i * 8 + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().expect("eight bytes")))
         };
@@ -156,12 +166,15 @@ impl SpoolFile {
         Ok(totals)
     }
 
-    /// Notes in the file that part `number` is complete, and the costs in all parts so far.
-    pub fn note_part(&self, number: u32, totals: &[u64]) -> Result<(), Error> {
+    /// Notes in the file that part `number` is complete, the costs in all parts so far, and how many
+    /// basic blocks were executed.
+    pub fn note_part(&self, number: u32, totals: &[u64], blocks: u64) -> Result<(), Error> {
         let note = || -> io::Result<()> {
             let file = File::options().write(true).open(&self.path)?;
             let bytes: Vec<u8> = totals.iter().take(MAX_EVENTS).flat_map(|t| t.to_le_bytes()).collect();
             file.write_all_at(&bytes, PART_TOTALS_OFFSET)?;
+            let before = std::mem::offset_of!(Header, blocks_before) as u64;
+            file.write_all_at(&blocks.to_le_bytes(), before)?;
             file.write_all_at(&number.to_le_bytes(), std::mem::offset_of!(Header, parts) as u64)
         };
         note().map_err(|source| Error::File { path: self.path.clone(), source })

@@ -41,6 +41,21 @@ pub struct Context {
     pub site_block: u32,
 }
 
+/// See [`Record::Jump`].
+#[derive(Clone, Copy, Debug)]
+pub struct Jump {
+    /// Block with the branch.
+    pub block: u32,
+    /// It is conditional.
+    pub conditional: bool,
+    /// avma of the branch.
+    pub from: u64,
+    /// avma of the target.
+    pub to: u64,
+    /// Counter.
+    pub counter: u32,
+}
+
 /// All records of one log. Elements 0 stand for "none".
 #[derive(Default)]
 pub struct Tables<'a> {
@@ -56,6 +71,8 @@ pub struct Tables<'a> {
     pub blocks: Vec<Option<Block<'a>>>,
     /// Call edges.
     pub edges: Vec<Edge>,
+    /// Jumps.
+    pub jumps: Vec<Jump>,
     /// Arena slot and thread number of each thread.
     pub threads: Vec<(u32, u32)>,
     /// `desc:` lines.
@@ -103,6 +120,9 @@ impl<'a> Tables<'a> {
                 Record::Edge(edge) => t.edges.push(edge),
                 Record::Thread { slot, number, .. } => t.threads.push((slot, number)),
                 Record::Description(text) => t.descriptions.push(text),
+                Record::Jump { block, conditional, from, to, counter } => {
+                    t.jumps.push(Jump { block, conditional: conditional != 0, from, to, counter });
+                }
             }
         }
         Ok(t)

@@ -4,7 +4,7 @@
 //! differences to the position before. Both can be switched off. Numbers live as long as the file, so
 //! one [`Names`] serves all parts in it.
 
-use crate::graph::{Call, Graph, Node, SelfCost};
+use crate::graph::{Call, Graph, Jump, Node, SelfCost};
 use crate::places::{Place, Places};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -58,7 +58,7 @@ impl Names {
             let Some(equals) = line.iter().position(|&b| b == b'=') else { continue };
             let last = match &line[..equals] {
                 b"ob" | b"cob" => &mut names.objects.last,
-                b"fl" | b"fi" | b"fe" | b"cfi" | b"cfl" => &mut names.files.last,
+                b"fl" | b"fi" | b"fe" | b"cfi" | b"cfl" | b"jfi" => &mut names.files.last,
                 b"fn" | b"cfn" => &mut names.functions.last,
                 _ => continue,
             };
@@ -163,6 +163,7 @@ impl Printer<'_> {
         let node = &graph.nodes[number as usize];
         let selves = of_node(&graph.selves, number, |s| s.site.node);
         let calls = of_node(&graph.calls, number, |c| c.site.node);
+        let jumps = of_node(&graph.jumps, number, |j| j.site.node);
         if selves.is_empty() && calls.is_empty() {
             return;
         }
@@ -176,24 +177,26 @@ impl Printer<'_> {
         }
         self.function_name("fn", number);
         self.last = None;
-        self.lines(node.file, selves, calls);
+        self.lines(node.file, selves, calls, jumps);
         self.flush(node.file);
         self.out.push(b'\n');
     }
 
-    /// Costs and calls of one function, merged by address.
-    fn lines(&mut self, own_file: u32, mut selves: &[SelfCost], mut calls: &[Call]) {
+    /// Costs, calls and jumps of one function, merged by address.
+    fn lines(&mut self, own_file: u32, mut selves: &[SelfCost], mut calls: &[Call], mut jumps: &[Jump]) {
         loop {
-            let site = match (selves.first(), calls.first()) {
-                (Some(s), Some(c)) => s.site.min(c.site),
-                (Some(s), None) => s.site,
-                (None, Some(c)) => c.site,
-                (None, None) => return,
-            };
+            let first = [
+                selves.first().map(|s| s.site),
+                calls.first().map(|c| c.site),
+                jumps.first().map(|j| j.site),
+            ];
+            let Some(site) = first.into_iter().flatten().min() else { return };
+            let mut executed = 0;
             let at = Position { svma: site.svma, place: self.places.place(site.object, site.svma) };
             if let Some((first, rest)) = selves.split_first()
                 && first.site == site
             {
+                executed = self.graph.costs[first.costs as usize];
                 self.cost(own_file, at, first.costs);
                 selves = rest;
             }
@@ -202,6 +205,12 @@ impl Printer<'_> {
             {
                 self.call(own_file, at, first);
                 calls = rest;
+            }
+            while let Some((first, rest)) = jumps.split_first()
+                && first.site == site
+            {
+                self.jump(own_file, at, first, executed);
+                jumps = rest;
             }
         }
     }
@@ -257,6 +266,29 @@ impl Printer<'_> {
         let row = call.costs as usize;
         let graph = self.graph;
         self.cost_line(at, &graph.costs[row..row + self.events]);
+    }
+
+    /// A jump. `executed` is how often the branch was reached.
+    fn jump(&mut self, own_file: u32, at: Position, jump: &Jump, executed: u64) {
+        let target = Position { svma: jump.target.1, place: self.places.place(jump.target.0, jump.target.1) };
+        // A line number tells nothing where there is none.
+        if !self.style.instr && target.place.line == 0 {
+            return;
+        }
+        self.flush(own_file);
+        self.switch_file(own_file, at.place.file);
+        if target.place.file != at.place.file {
+            self.file_name("jfi", target.place.file);
+        }
+        if jump.conditional {
+            let _ = write!(self.out, "jcnd={}/{executed} ", jump.count);
+        } else {
+            let _ = write!(self.out, "jump={} ", jump.count);
+        }
+        self.position(target);
+        self.out.push(b'\n');
+        self.position(at);
+        self.out.push(b'\n');
     }
 
     /// A position and its costs. Zeros at the end are left out, but not all of them.

@@ -43,6 +43,7 @@ usage: tallygraph run [options] [--] PROGRAM ARGS
  when
   --instr-atstart=yes|no        measure from the start [yes]
   --collect-atstart=yes|no      collect costs from the start [yes]
+  --collect-jumps=no|yes        count jumps within functions [no]
   --toggle-collect=FUNCTION     collect while it is active
   --dump-before=FUNCTION --dump-after=FUNCTION --zero-before=FUNCTION
                                 in names * is any text, ? one character

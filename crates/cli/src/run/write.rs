@@ -22,6 +22,8 @@ struct Order {
     last: bool,
     /// With `last`: the spool stays and the log is silent, since the guest may go on.
     keep: bool,
+    /// Arena slot of the only thread to be written, where threads are written apart.
+    slot: Option<u32>,
     /// Descriptor of the log, when it is not the one the guest was started with.
     log_fd: Option<i32>,
 }
@@ -37,6 +39,8 @@ fn parse(args: &[OsString]) -> Result<Order, String> {
             order.part = Some(number(n)?);
         } else if let Some(t) = text.strip_prefix("--trigger=") {
             order.trigger = Some(t.replace('\n', " "));
+        } else if let Some(n) = text.strip_prefix("--slot=") {
+            order.slot = Some(number(n)?);
         } else if let Some(n) = text.strip_prefix("--log-fd=") {
             order.log_fd = Some(number(n)? as i32);
         } else if text == "--final" {
@@ -83,6 +87,7 @@ fn write(order: &Order, spool: &SpoolFile) -> Result<(), String> {
     let request = Request {
         part: if order.last { None } else { order.part },
         trigger: order.trigger.as_deref().unwrap_or(Request::LAST.trigger),
+        slot: order.slot,
     };
     let report = tallygraph_writer::write(spool, &request).map_err(|e| e.to_string())?;
     if order.last && !order.keep {
@@ -114,6 +119,7 @@ mod tests {
         let o = order(&["--spool=/x/1.spool", "--part=3", "--trigger=a\nb", "--log-fd=9"]).unwrap();
         assert_eq!((o.part, o.trigger.as_deref(), o.log_fd, o.last), (Some(3), Some("a b"), Some(9), false));
         assert_eq!(o.spool, PathBuf::from("/x/1.spool"));
+        assert_eq!(order(&["--slot=2"]).unwrap().slot, Some(2));
         let o = order(&["--final", "--keep"]).unwrap();
         assert!(o.last && o.keep);
         assert!(order(&["--part=x"]).is_err() && order(&["nonsense"]).is_err());
