@@ -14,7 +14,7 @@ use crate::{BlockId, CtxId, EdgeId, FnId, Place};
 use alloc::vec::Vec;
 
 /// Options that shape contexts, named as Callgrind's.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Rules of functions that no pattern names: `--separate-recs`, `--separate-callers`.
     pub rules: Rules,
@@ -24,12 +24,6 @@ pub struct Options {
     pub skip_direct_rec: bool,
     /// `--collect-atstart=no`: threads and signal handlers start aside.
     pub start_aside: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { rules: Rules::default(), most_callers: 0, skip_direct_rec: false, start_aside: false }
-    }
 }
 
 /// A calling context.
