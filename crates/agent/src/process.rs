@@ -55,6 +55,7 @@ pub unsafe fn start(stack: *mut u64) -> ! {
         cache_size: config.get(Number::StressCacheSize),
         flush_always: config.is(Number::StressFlush),
         no_lookup: config.is(Number::StressNoIbl),
+        pause_every: if counts { config.get(Number::DumpEveryBb).min(1 << 31) as u32 } else { 0 },
     };
     // AT_HWCAP2 bit 1: rdfsbase may be used.
     let fs_base = initial.auxv.get(at::AT_HWCAP2).unwrap_or(0) & 2 != 0;

@@ -95,6 +95,10 @@ pub fn follow(state: &mut ThreadState, mut next: Next) -> u64 {
         next = match next {
             Next::Resume(at) => return at,
             Next::Syscall { next, fragment } => syscalls::perform(state, next, fragment),
+            Next::Pause { pc, context } => {
+                triggers::paused(state);
+                access().engine.resume_at(pc, context)
+            }
             Next::Enter { function, pc, context } => {
                 triggers::entered(state, function);
                 access().engine.resume_at(pc, context)

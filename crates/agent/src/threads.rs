@@ -58,7 +58,7 @@ fn create(rt: &mut Runtime, counters: Counters) -> Result<*mut ThreadState, Errn
         && let Some(i) = lowest_ended(rt)
     {
         let state = rt.ended.swap_remove(i);
-        reset(state);
+        reset(state, rt);
         rt.threads.push(state);
         return Ok(state);
     }
@@ -82,7 +82,7 @@ fn create(rt: &mut Runtime, counters: Counters) -> Result<*mut ThreadState, Errn
     state.shadow_end = shadow + SHADOW_STACK;
     state.agent = Box::into_raw(GuestThread::new()?) as u64;
     simulation::equip(state)?;
-    reset(state);
+    reset(state, rt);
     if counters == Counters::Arena {
         rt.threads.push(state);
     }
@@ -95,12 +95,13 @@ fn block_size() -> u64 {
 }
 
 /// Makes a block ready for a thread that starts.
-fn reset(state: *mut ThreadState) {
+fn reset(state: *mut ThreadState, rt: &Runtime) {
     // SAFETY: the block belongs to no running thread.
     let state = unsafe { &mut *state };
     state.reserved = 0;
     state.signal_pending = 0;
     state.ret_pop = 0;
+    state.pause_count = -(rt.engine.options.pause_every as i64);
     state.alternate_stack = (0, 0);
     state.shadow_top = state.shadow_base;
     // SAFETY: the shadow stack is mapped.

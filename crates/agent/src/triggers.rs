@@ -2,11 +2,17 @@
 
 use crate::collect;
 use crate::runtime::{Access, access};
+use crate::signals::thread;
+use crate::spool::Slots;
 use tallygraph_callgraph::FnId;
 use tallygraph_engine::thread::ThreadState;
+use tallygraph_wire::config::Number;
 
 /// A function with triggers is entered; its call has been counted.
 pub fn entered(state: &mut ThreadState, function: FnId) {
+    if is_counted_nowhere(state) {
+        return;
+    }
     let mut rt = access();
     let selected = rt.engine.tool.selected(function);
     if selected.dump_before {
@@ -16,13 +22,32 @@ pub fn entered(state: &mut ThreadState, function: FnId) {
     }
 }
 
+/// The thread has counted as many blocks as `--dump-every-bb` says.
+pub fn paused(state: &mut ThreadState) {
+    if is_counted_nowhere(state) {
+        return;
+    }
+    let mut rt = access();
+    let trigger = alloc::format!("--dump-every-bb={}", rt.config.get(Number::DumpEveryBb));
+    collect::dump_of(&mut rt, state, trigger.as_bytes(), Slots::All);
+}
+
 /// Functions with triggers that the thread has left meanwhile.
 pub fn run_left(rt: &mut Access, state: &mut ThreadState) {
-    for function in rt.engine.take_left() {
+    let left = rt.engine.take_left();
+    if left.is_empty() || is_counted_nowhere(state) {
+        return;
+    }
+    for function in left {
         if rt.engine.tool.selected(function).dump_after {
             dump(rt, state, b"--dump-after=", function);
         }
     }
+}
+
+/// True for a child that shares its parent's memory until it executes a program.
+fn is_counted_nowhere(state: &mut ThreadState) -> bool {
+    thread(state).vfork_child
 }
 
 fn dump(rt: &mut Access, state: &mut ThreadState, option: &[u8], function: FnId) {

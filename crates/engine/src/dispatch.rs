@@ -32,6 +32,13 @@ pub enum Next {
         /// Context of the block.
         context: CtxId,
     },
+    /// Do what is due after a number of blocks, then go on.
+    Pause {
+        /// Guest address.
+        pc: u64,
+        /// Context.
+        context: CtxId,
+    },
     /// Run what is to be done when this function is entered, then go on in it.
     Enter {
         /// The function.
@@ -204,6 +211,10 @@ impl<T: Tool> Engine<T> {
                 self.replace_stale(exit.fragment, exit.target, context, link)
             }
             ExitKind::Warm => self.warm_up(id, exit.fragment, link),
+            ExitKind::Pause => {
+                state.pause_count = -(self.options.pause_every as i64);
+                Next::Pause { pc: exit.target, context: self.context_of(exit.fragment) }
+            }
             ExitKind::Enter(function, context) => Next::Enter { function, pc: exit.target, context },
             ExitKind::Syscall => {
                 self.stats.syscalls += 1;

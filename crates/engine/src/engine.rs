@@ -91,6 +91,8 @@ pub struct EngineOptions {
     pub flush_always: bool,
     /// The indirect-branch lookup always misses.
     pub no_lookup: bool,
+    /// Basic blocks that a thread counts between two pauses ([`crate::Next::Pause`]), 0 for none.
+    pub pause_every: u32,
 }
 
 /// The engine.

@@ -55,6 +55,8 @@ pub enum ExitKind {
     Stale,
     /// The fragment has run often: it is made again, with care.
     Warm,
+    /// The thread has counted as many blocks as it does between two pauses; `target` is where it goes on.
+    Pause,
     /// A function with triggers was entered, in this context; `target` is its first instruction.
     Enter(FnId, CtxId),
     /// A system call; `target` is the address after it.

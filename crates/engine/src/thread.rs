@@ -99,6 +99,8 @@ pub struct ThreadState {
     pub guest_gs: u64,
     /// Context that the stack was replayed to when the engine came on.
     pub replayed: u32,
+    /// Basic blocks to be counted up to the next pause, as a negative number.
+    pub pause_count: i64,
     /// The agent's simulated machine of the thread.
     pub simulation: u64,
     /// The tool's function that simulates events.

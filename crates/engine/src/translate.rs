@@ -485,6 +485,9 @@ impl<T: Tool> Engine<T> {
         {
             self.emit_countdown(asm, e.fragment, !dead(0));
         }
+        if self.options.pause_every != 0 && e.counting && end != End::Request {
+            self.emit_pause(asm, e, !dead(0));
+        }
         let mut next_repeated = 0;
         for i in 0..n {
             if e.counting && must_count_early && i == last_part {
@@ -562,6 +565,25 @@ impl<T: Tool> Engine<T> {
             calls::restore_flags(asm, true);
         } else {
             asm.jcc(cc::S, stub);
+        }
+    }
+
+    /// Emits the count of basic blocks to the next pause, at the start of a fragment.
+    fn emit_pause(&mut self, asm: &mut Asm, e: &Emission, keep_flags: bool) {
+        let (last, before) = e.insns.split_last().expect("a block has instructions");
+        let branches = before.iter().filter(|d| d.insn.ends_block()).count();
+        let pc = before.first().unwrap_or(last).pc;
+        let (_, stub) = self.new_exit(ExitKind::Pause, e.fragment, pc, false);
+        calls::keep_flags(asm, keep_flags);
+        asm.add_gs_imm(crate::thread::disp!(pause_count), branches as i32 + 1);
+        if keep_flags {
+            let goes_on = asm.jcc8(cc::S);
+            calls::restore_flags(asm, true);
+            asm.jmp(stub);
+            asm.bind8(goes_on);
+            calls::restore_flags(asm, true);
+        } else {
+            asm.jcc(cc::NS, stub);
         }
     }
 

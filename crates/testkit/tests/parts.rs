@@ -5,7 +5,7 @@ use std::path::Path;
 use tallygraph_testkit::callgrind::Profile;
 use tallygraph_testkit::compile::Guest;
 use tallygraph_testkit::scratch;
-use tallygraph_testkit::tools::{under_callgrind, under_tallygraph, valgrind_for};
+use tallygraph_testkit::tools::{STRESS, under_callgrind, under_tallygraph, valgrind_for};
 
 /// Header lines of a file whose values are the same for both, in order.
 fn header(text: &str) -> Vec<String> {
@@ -89,4 +89,34 @@ fn threads_and_parts_share_a_file() {
 fn lines_are_left_out_and_nothing_is_compressed() {
     let options = ["--dump-instr=yes", "--dump-line=no", "--compress-pos=no", "--compress-strings=no"];
     compare("instructions", &options);
+}
+
+#[test]
+fn parts_come_after_a_number_of_basic_blocks() {
+    let guest = Guest::build("options_calls.c");
+    let words = [&guest.program];
+    let whole = under_tallygraph(&scratch("parts/every/whole"), &[] as &[&str], &words).profile();
+    for stress in std::iter::once(None).chain(STRESS.iter().filter(|s| **s != "block=1").map(Some)) {
+        let mut options = vec!["--dump-every-bb=9000".to_string()];
+        options.extend(stress.map(|s| format!("--stress={s}")));
+        let dir = scratch(&format!("parts/every/{}", stress.unwrap_or(&"none").replace('=', "-")));
+        let run = under_tallygraph(&dir, &options, &words);
+        let part = |n: u32| dir.join(format!("profile.out.{n}"));
+        let mut files: Vec<_> = (1..).map(part).take_while(|f| f.exists()).collect();
+        assert!(files.len() > 2, "{stress:?}: {} parts\n{}", files.len(), run.outcome);
+        files.push(run.out.clone());
+        let (mut total, mut blocks) = (0, 0);
+        for (i, file) in files.iter().enumerate() {
+            let p = Profile::read(file).unwrap_or_else(|e| panic!("{e}"));
+            let desc = &p.header["desc"];
+            let trigger = if i + 1 < files.len() { "--dump-every-bb=9000" } else { "Program termination" };
+            assert!(desc.contains(&format!("Trigger: {trigger}")), "{}: {desc}", file.display());
+            let range = desc.split("Basic block ").nth(1).and_then(|r| r.lines().next()).expect("a range");
+            let (from, to) = range.split_once(" - ").expect("two numbers");
+            assert_eq!(from.parse(), Ok(blocks), "{}: {range}", file.display());
+            blocks = to.parse::<u64>().expect("a number");
+            total += p.total();
+        }
+        assert_eq!(total, whole.total(), "{stress:?} {}", run.outcome);
+    }
 }
