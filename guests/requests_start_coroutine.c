@@ -4,7 +4,6 @@
 // Measurement starts on a coroutine's stack; the coroutine's callers are its own, main's stay main's.
 //
 // Ir: any
-// limit: several stacks of one thread share a shadow stack
 // call descend leaf 1
 // call body leaf 1
 // call main leaf 1

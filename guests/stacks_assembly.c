@@ -3,7 +3,6 @@
 //
 // flags: -O1
 // Ir: any
-// limit: several stacks of one thread share a shadow stack
 // call coroutine produce 3000
 // call produce switch_stacks 3000
 // never produce coroutine

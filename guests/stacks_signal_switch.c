@@ -3,7 +3,6 @@
 //
 // flags: -O1
 // Ir: any
-// unstressed: flush, several stacks of one thread share a shadow stack
 // call handler handler_work 20
 // call deep raise_signal 20
 // never handler_work deep

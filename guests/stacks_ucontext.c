@@ -3,7 +3,6 @@
 //
 // flags: -O1
 // Ir: any
-// limit: several stacks of one thread share a shadow stack
 // call first_body descend_first 1
 // call second_body descend_second 1
 // call descend_first descend_first 4

@@ -41,3 +41,6 @@ impl Hasher for WordHasher {
 
 /// A hash map with [`WordHasher`].
 pub type Map<K, V> = hashbrown::HashMap<K, V, BuildHasherDefault<WordHasher>>;
+
+/// A hash set with [`WordHasher`].
+pub type Set<K> = hashbrown::HashSet<K, BuildHasherDefault<WordHasher>>;

@@ -18,6 +18,7 @@ extern crate alloc;
 
 pub mod graph;
 pub mod hash;
+pub mod parked;
 pub mod rules;
 pub mod shadow_stack;
 

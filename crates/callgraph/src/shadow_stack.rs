@@ -68,6 +68,12 @@ pub trait Effects {
     }
     /// Sets the active count of a function (S3).
     fn set_active(&mut self, function: FnId, count: u32);
+    /// An entry was pushed that had been on the stack before: what is spent from now on is its callee's.
+    fn begin(&mut self, entry: &mut Entry);
+    /// The entry is a marker.
+    fn is_marker(&self, entry: &Entry) -> bool {
+        self.info(entry).kind == EntryKind::Marker
+    }
 }
 
 /// What a return instruction turned out to be.
@@ -119,6 +125,13 @@ impl<'m> Stack<'m> {
         true
     }
 
+    /// Lets the newest entry begin now.
+    pub(crate) fn begin_newest(&mut self, fx: &mut impl Effects) {
+        if let Some(i) = self.depth.checked_sub(1) {
+            fx.begin(&mut self.entries[i]);
+        }
+    }
+
     /// Pops the newest entry, books its inclusive cost, and gives its meaning.
     pub fn pop(&mut self, fx: &mut impl Effects) -> Option<EntryInfo> {
         self.depth = self.depth.checked_sub(1)?;
@@ -145,6 +158,14 @@ impl<'m> Stack<'m> {
             context = self.pop(fx).map(|i| i.caller);
         }
         context
+    }
+
+    /// A return ends functions that were jumped to, wherever it leads: their entries are popped, as
+    /// generated code does before it looks at the call below.
+    pub fn leave_jumped(&mut self, fx: &mut impl Effects) {
+        while self.top().is_some_and(|top| fx.info(top).kind == EntryKind::Jump) {
+            self.pop(fx);
+        }
     }
 
     /// A return instruction left the stack pointer at `sp` and goes to `target`.
@@ -216,6 +237,9 @@ mod tests {
         }
         fn add_inclusive(&mut self, edge: EdgeId, entry: &Entry) {
             *self.inclusive.entry(edge.0).or_default() += self.total - entry.total;
+        }
+        fn begin(&mut self, entry: &mut Entry) {
+            entry.total = self.total;
         }
         fn set_active(&mut self, function: FnId, count: u32) {
             self.active.insert(function.0, count);

@@ -114,6 +114,23 @@ impl Effects for ThreadEffects<'_> {
         }
     }
 
+    fn begin(&mut self, entry: &mut Entry) {
+        if !self.counts {
+            return;
+        }
+        // SAFETY: as above; the entry lies on the thread's shadow stack.
+        unsafe {
+            entry.total = *(*self.state).counter(crate::layout::TOTAL_COUNTER);
+            if let Some(sim) = &self.sim {
+                events::begin(&mut *self.state, sim, entry);
+            }
+        }
+    }
+
+    fn is_marker(&self, entry: &Entry) -> bool {
+        crate::switch::is_bottom(entry.continuation)
+    }
+
     fn set_active(&mut self, function: FnId, count: u32) {
         // SAFETY: as above; variants with larger functions carry none.
         unsafe { *(*self.state).active(function.0) = count }
@@ -265,6 +282,19 @@ impl<T: Tool> Engine<T> {
                 }
             }
         })
+    }
+
+    /// Control goes to `target` by a return or a jump. When a call on another stack, or further down on
+    /// this one, returns there with `sp` as the address of its return address, that stack is in use
+    /// from now on; gives the context that goes on.
+    fn switch_stack(&mut self, state: &mut ThreadState, sp: u64, target: u64) -> Option<CtxId> {
+        if !self.return_points.contains(&target) {
+            return None;
+        }
+        let mut parked = core::mem::take(&mut self.parked);
+        let context = self.with_stack(state, |stack, fx| stack.switch(sp, target, &mut parked, fx));
+        self.parked = parked;
+        context
     }
 
     /// The context of a function without callers, by an address in it.
@@ -517,6 +547,10 @@ impl<T: Tool> Engine<T> {
         let from = &self.fragments[exit.fragment as usize];
         let (context, last_pc) = (from.context, from.last_pc);
         if matches!(exit.kind, ExitKind::IndirectJump) {
+            let popped = state.regs.gpr[reg::RSP].wrapping_sub(8);
+            if let Some(context) = self.switch_stack(state, popped, pc) {
+                return self.resume_at(pc, context);
+            }
             if let Some(context) = self.unwind(state) {
                 return self.resume_at(pc, context);
             }
@@ -588,6 +622,11 @@ impl<T: Tool> Engine<T> {
         let target = u64::from_le_bytes(bytes);
         let after = sp.wrapping_add(8 + core::mem::take(&mut state.ret_pop) as u64);
         let block = BlockId(state.last_block);
+        self.with_stack(state, |stack, fx| stack.leave_jumped(fx));
+        if let Some(context) = self.switch_stack(state, sp, target) {
+            state.regs.gpr[reg::RSP] = after;
+            return self.resume_at(target, context);
+        }
         let outcome = self.with_stack(state, |stack, fx| stack.on_return(after, target, fx));
         state.regs.gpr[reg::RSP] = after;
         match outcome {
@@ -624,6 +663,12 @@ impl<T: Tool> Engine<T> {
                 }
             }
         }
+        for entry in self.parked.entries_mut() {
+            if let Some(info) = self.continuations.get(&entry.continuation) {
+                needed.insert(entry.continuation, *info);
+            }
+        }
+        self.return_points.clear();
         self.cache.reset();
         self.by_key.clear();
         self.thunks.clear();
@@ -650,6 +695,14 @@ impl<T: Tool> Engine<T> {
                 self.off_sites.insert(stub, site);
             }
             moved.insert(old, stub);
+            if let EntryKind::Call { return_to } = info.kind {
+                self.return_points.insert(return_to);
+            }
+        }
+        for entry in self.parked.entries_mut() {
+            if let Some(&stub) = moved.get(&entry.continuation) {
+                entry.continuation = stub;
+            }
         }
         for state in threads.iter_mut() {
             for entry in shadow_entries(state).iter_mut() {

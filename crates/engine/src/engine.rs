@@ -21,7 +21,8 @@ use crate::off::OffSite;
 use crate::thread::disp;
 use crate::tool::Tool;
 use alloc::vec::Vec;
-use tallygraph_callgraph::hash::Map;
+use tallygraph_callgraph::hash::{Map, Set};
+use tallygraph_callgraph::parked::ParkedStacks;
 use tallygraph_callgraph::{BlockId, CtxId, EntryInfo, FnId, Graph, Place};
 use tallygraph_sys::Errno;
 use tallygraph_sys::mem::{self, RW};
@@ -121,6 +122,10 @@ pub struct Engine<T: Tool> {
     /// Exits whose stubs nothing leads to any more, to be used again.
     pub(crate) free_exits: Vec<u32>,
     pub(crate) continuations: Map<u64, EntryInfo>,
+    /// Addresses that calls return to.
+    pub(crate) return_points: Set<u64>,
+    /// Stacks that are not in use, of all threads.
+    pub(crate) parked: ParkedStacks,
     /// Collection is to be switched when the engine comes on.
     pub(crate) toggled: bool,
     /// Functions with triggers that were left and not yet told of, in order.
@@ -204,6 +209,8 @@ impl<T: Tool> Engine<T> {
             sites: Vec::new(),
             free_exits: Vec::new(),
             continuations: Map::default(),
+            return_points: Set::default(),
+            parked: ParkedStacks::default(),
             left: Vec::new(),
             toggled: false,
             pc_map: Vec::with_capacity(1 << 25),

@@ -944,6 +944,7 @@ impl<T: Tool> Engine<T> {
         self.continuations.insert(at, info);
         match site.return_to {
             Some(return_to) => {
+                self.return_points.insert(return_to);
                 let keep = !block::flags_dead_at(&mut self.maps, return_to, None);
                 let mismatch = crate::switch::bottom(self.off);
                 if keep {
@@ -1086,6 +1087,7 @@ impl<T: Tool> Engine<T> {
         let to = self.place_of(target)?;
         let is_call = return_to.is_some() || Graph::jump(&from_place, &to) == Transfer::Call;
         if !block::flags_dead_at(&mut self.maps, target, return_to)
+            || return_to.is_none() && self.may_switch_stacks(target, &to)
             || !is_call && !self.tool.same_function(last.pc, target)
         {
             return None;
@@ -1120,6 +1122,12 @@ impl<T: Tool> Engine<T> {
         continuation
     }
 
+    /// A jump to where a call returns may come from another stack, each time from another one: it is
+    /// left to the engine.
+    fn may_switch_stacks(&self, target: u64, to: &Place) -> bool {
+        !to.entry && self.return_points.contains(&target)
+    }
+
     /// Makes the stub for an indirect branch to `target`, puts it before the others of its slot, and
     /// gives its address.
     pub(crate) fn lookup_stub(&mut self, key: u32, target: u64) -> Result<u64, NoBlock> {
@@ -1132,7 +1140,9 @@ impl<T: Tool> Engine<T> {
         let keep_flags = !block::flags_dead_at(&mut self.maps, target, return_to);
         // The stub goes where the last translation ended, so the fragment has to exist first.
         let stay = if is_call { None } else { Some(self.fragment_for(target, context)?) };
-        let permanent = !self.options.no_lookup && !self.options.no_links;
+        let permanent = !self.options.no_lookup
+            && !self.options.no_links
+            && !(return_to.is_none() && self.may_switch_stacks(target, &to));
         let slot = calls::lookup_index(target, key);
         let miss = Self::lookup_head(slot);
         let (buf, base) = self.cache.free();
