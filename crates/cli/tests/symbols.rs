@@ -169,9 +169,72 @@ fn functions_of_node_have_names() {
          for (let i = 0; i < 300; i++) s += work(12);\nconsole.log(s);\n",
     )
     .unwrap();
-    let (output, out) = profile(&dir, &[], &["node", "--perf-basic-prof", script.to_str().unwrap()]);
+    let log = format!("--logfile={}", dir.join("v8.log").display());
+    let words = ["node", "--perf-basic-prof", "--no-logfile-per-isolate", &log, script.to_str().unwrap()];
+    let (output, out) = profile(&dir, &[], &words);
     assert_eq!(output.status.code(), Some(0), "{}", describe("node", &output));
     let found = read(&out);
     let named = found.own.iter().filter(|((_, f), _)| f.contains("work ") && f.contains("work.js"));
     assert!(named.map(|(_, cost)| cost).sum::<u64>() > 100_000);
+}
+
+const INLINED: &str = r#"
+static inline __attribute__((always_inline)) void inner(void) { __asm__ volatile("nop\n nop"); }
+static inline __attribute__((always_inline)) void middle(void) {
+    __asm__ volatile("nop");
+    inner();
+}
+__attribute__((noinline)) int outer(int x) {
+    middle();
+    inner();
+    return x + 1;
+}
+int main(void) {
+    for (int i = 0; i < 100; i++) outer(i);
+    return 0;
+}
+"#;
+
+/// Costs in `outer` by the name of the last `cfni=` line.
+fn inlined_costs(text: &str) -> std::collections::BTreeMap<String, u64> {
+    let mut costs = std::collections::BTreeMap::new();
+    let (mut function, mut inlined) = (String::new(), String::new());
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("fn=") {
+            (function, inlined) = (name.into(), "???".into());
+        } else if let Some(name) = line.strip_prefix("cfni=") {
+            inlined = name.into();
+        } else if function == "outer" && line.starts_with(|c: char| c.is_ascii_digit()) {
+            *costs.entry(inlined.clone()).or_insert(0) +=
+                line.split_once(' ').unwrap().1.parse::<u64>().unwrap();
+        }
+    }
+    costs
+}
+
+#[test]
+fn inlined_functions_are_named_on_request_only() {
+    let dir = scratch("symbols-inlined");
+    std::fs::write(dir.join("prog.c"), INLINED).unwrap();
+    run(&dir, "gcc", &["-O1", "-g", "prog.c", "-o", "prog"]);
+    let program = dir.join("prog");
+    let words = [program.to_str().unwrap()];
+    let plain = ["--compress-strings=no", "--compress-pos=no"];
+    let text = |options: &[&str]| {
+        let (output, out) = profile(&dir, &[&plain, options].concat(), &words);
+        assert_eq!(output.status.code(), Some(0), "{}", describe("prog", &output));
+        std::fs::read_to_string(out).unwrap()
+    };
+    assert!(!text(&[]).contains("cfni="));
+    assert!(!text(&["--read-inline-info=yes"]).contains("cfni="), "other readers stop on them");
+    let named = text(&["--dump-inline=yes"]);
+    let costs = inlined_costs(&named);
+    // Two nops twice, and one, 100 times; what remains is `outer`'s own.
+    assert_eq!((costs["inner"], costs["middle"]), (400, 100), "{costs:?}");
+    assert!(costs["???"] >= 100 && costs.len() == 3, "{costs:?}");
+    // Our own tools read it.
+    let out = dir.join("profile.out");
+    let output = command(common::tallygraph()).arg("annotate").arg(&out).output().unwrap();
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(table.contains("inner inlined into outer"), "{table}");
 }

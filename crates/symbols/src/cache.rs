@@ -67,6 +67,11 @@ impl Origin {
         Some(Origin { path: file.to_path_buf(), file: of(file)?, object })
     }
 
+    /// Bytes of the file with the debug information.
+    pub fn size(&self) -> u64 {
+        self.file[0]
+    }
+
     /// All that comes before the table: header, path and padding.
     fn encode(&self, table: &[u8]) -> Vec<u8> {
         let path = self.path.as_os_str().as_bytes();

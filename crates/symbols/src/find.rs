@@ -58,6 +58,11 @@ impl Finder {
         Finder { hook: Some(hook), ..self }
     }
 
+    /// True when a command may be asked.
+    pub fn has_hook(&self) -> bool {
+        self.hook.is_some()
+    }
+
     /// The separate debug file that belongs to an object, if one is installed.
     pub fn debug_file(&self, wanted: &Wanted) -> Option<PathBuf> {
         let installed = self.by_build_id(wanted.build_id).or_else(|| self.by_link(wanted));

@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// Tables of fewer rows are made again faster than they are found.
 const WORTH_STORING: usize = 2048;
 
+/// Size of a file whose lines may take a while.
+const LARGE: u64 = 32 << 20;
+
 /// Sections that line programs refer to.
 const LINE_SECTIONS: &[SectionId] = &[
     SectionId::DebugAbbrev,
@@ -36,7 +39,20 @@ impl ObjectSymbols {
 
     /// Finds and reads the lines of the object at `path`.
     pub fn open(path: &Path, build_id: &[u8], finder: &Finder, cache: Option<&Cache>) -> Self {
-        ObjectSymbols { table: open(path, build_id, finder, cache).unwrap_or_else(LineTable::empty) }
+        ObjectSymbols::open_telling(path, build_id, finder, cache, |_| {})
+    }
+
+    /// As [`ObjectSymbols::open`]; `tell` is called with the object or its debug file before work
+    /// begins that may take its time.
+    pub fn open_telling(
+        path: &Path,
+        build_id: &[u8],
+        finder: &Finder,
+        cache: Option<&Cache>,
+        tell: impl FnMut(&Path),
+    ) -> Self {
+        let table = open(path, build_id, finder, cache, tell);
+        ObjectSymbols { table: table.unwrap_or_else(LineTable::empty) }
     }
 
     /// Source position of the code at `svma`.
@@ -60,14 +76,26 @@ impl ObjectSymbols {
     }
 }
 
-fn open(path: &Path, build_id: &[u8], finder: &Finder, cache: Option<&Cache>) -> Option<LineTable> {
+fn open(
+    path: &Path,
+    build_id: &[u8],
+    finder: &Finder,
+    cache: Option<&Cache>,
+    mut tell: impl FnMut(&Path),
+) -> Option<LineTable> {
     if let Some(cache) = cache
         && let Some(table) = cache.load(path, build_id)
     {
         return Some(table);
     }
+    if finder.has_hook() {
+        tell(path);
+    }
     let file = debug_file_of(path, build_id, finder)?;
     let origin = Origin::of(path, build_id, &file)?;
+    if origin.size() > LARGE {
+        tell(&file);
+    }
     let table = read_file(&file, finder)?;
     if let Some(cache) = cache
         && table.len() >= WORTH_STORING

@@ -78,6 +78,8 @@ pub enum Number {
     TimeStamp = 32,
     /// 1: what the engine did is printed at the end.
     Stats = 33,
+    /// 1: `cfni=` lines name inlined functions.
+    DumpInline = 50,
     /// Stress: 1: exits are never linked.
     StressNoLinks = 100,
     /// Stress: 1: traces are never built.

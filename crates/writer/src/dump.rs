@@ -164,7 +164,13 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         return OpenOptions::new().write(true).open(path)?.write_all(bytes);
     }
     // A link stays a link; what it points to is replaced.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let known = fs::symlink_metadata(path);
+    let path = match &known {
+        Ok(m) if m.is_symlink() => fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()),
+        _ => path.to_path_buf(),
+    };
+    // Nothing is lost with an empty file, and some file systems take their time to replace one.
+    let empty = known.is_ok_and(|m| m.is_file() && m.len() == 0);
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.tmp", std::process::id()));
     let beside = PathBuf::from(beside);
@@ -172,6 +178,9 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
         file.write_all(bytes)?;
+        if empty {
+            let _ = fs::remove_file(&path);
+        }
         fs::rename(&beside, &path)
     };
     write().inspect_err(|_| {

@@ -21,6 +21,7 @@ pub mod graph;
 pub mod header;
 pub mod output;
 pub mod places;
+pub mod progress;
 pub mod spool_file;
 pub mod tables;
 pub mod text;

@@ -2,6 +2,7 @@
 //!
 //! Line tables are opened when the first address of their object is asked for.
 
+use crate::progress::Progress;
 use crate::tables::{Function, Tables, get};
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tallygraph_demangle::Subject;
 use tallygraph_demangle::names::{BELOW_MAIN, SHOWN_BELOW_MAIN};
 use tallygraph_symbols::cache::Cache;
-use tallygraph_symbols::{Demangler, Finder, Hook, MoreNames, ObjectSymbols, PerfMap};
+use tallygraph_symbols::{Demangler, Finder, Hook, InlineFrames, MoreNames, ObjectSymbols, PerfMap};
 use tallygraph_wire::config::{Config, Number, Text};
 use tallygraph_wire::spool::Section;
 
@@ -67,6 +68,8 @@ pub struct Place {
 struct Lines {
     build_id: Vec<u8>,
     symbols: Option<ObjectSymbols>,
+    /// Inlined functions, once one was asked for; none without debug information.
+    inline: Option<Option<InlineFrames>>,
     /// Names the agent did not have.
     names: Option<MoreNames>,
     /// Number of each of the object's files in [`Places::files`].
@@ -90,6 +93,9 @@ pub struct Places {
     strip: Vec<Vec<u8>>,
     full_paths: bool,
     below_main: bool,
+    /// Readable names of inlined functions. Number 0 is "not inlined".
+    pub inlined: Strings,
+    progress: Progress,
     /// Where names of generated code may be, and what was found there.
     generated: (PathBuf, OnceCell<PerfMap>),
     /// Regions of generated code without names, by the ids of the objects that stand for them.
@@ -120,8 +126,11 @@ impl Places {
             below_main: !config.is(Number::ShowBelowMain),
             generated: (format!("/tmp/perf-{pid}.map").into(), OnceCell::new()),
             regions: Vec::new(),
+            inlined: Strings::default(),
+            progress: Progress::default(),
         };
         places.files.number(UNKNOWN);
+        places.inlined.number(UNKNOWN);
         places.object_of_path(UNKNOWN, b"");
         places
     }
@@ -155,10 +164,12 @@ impl Places {
         if object == 0 || path.first() != Some(&b'/') {
             return NOWHERE;
         }
-        let Places { lines, finder, cache, .. } = self;
+        let Places { lines, finder, cache, progress, .. } = self;
         let entry = &mut lines[object as usize];
         let symbols = entry.symbols.get_or_insert_with(|| {
-            ObjectSymbols::open(Path::new(OsStr::from_bytes(path)), &entry.build_id, finder, cache.as_ref())
+            let path = Path::new(OsStr::from_bytes(path));
+            let tell = |file: &Path| progress.reading(file);
+            ObjectSymbols::open_telling(path, &entry.build_id, finder, cache.as_ref(), tell)
         });
         let Some(found) = symbols.lookup_near(svma, &mut entry.hint) else { return NOWHERE };
         let local = found.file as usize;
@@ -171,6 +182,31 @@ impl Places {
             entry.files[local] = self.files.number(name);
         }
         Place { file: entry.files[local], line: found.line }
+    }
+
+    /// Number in [`Places::inlined`] of the innermost function that the code at `svma` was inlined
+    /// from, 0 when it is the function's own.
+    pub fn inlined_at(&mut self, object: u32, svma: u64) -> u32 {
+        let path = Path::new(OsStr::from_bytes(self.objects.get(object)));
+        if object == 0 || !path.is_absolute() {
+            return 0;
+        }
+        let Lines { build_id, inline, .. } = &mut self.lines[object as usize];
+        let inline = inline.get_or_insert_with(|| {
+            self.progress.reading(path);
+            InlineFrames::open(path, build_id, &self.finder)
+        });
+        let frames = inline.as_ref().map_or(Vec::new(), |i| i.frames(svma));
+        match frames.as_slice() {
+            [inner, _, ..] => match &inner.function {
+                Some(name) => {
+                    let name = self.readable(name.as_bytes());
+                    self.inlined.number(&name)
+                }
+                None => 0,
+            },
+            _ => 0,
+        }
     }
 
     /// How many callers are part of a function's name; contexts may hold more.

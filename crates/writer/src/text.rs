@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::io::Write;
 use std::rc::Rc;
-use tallygraph_wire::config::{Config, Number};
+use tallygraph_wire::config::{Config, Number, Text};
 
 /// Differences of at least this size are written as absolute numbers.
 const FAR: i64 = 100;
@@ -59,7 +59,7 @@ impl Names {
             let last = match &line[..equals] {
                 b"ob" | b"cob" => &mut names.objects.last,
                 b"fl" | b"fi" | b"fe" | b"cfi" | b"cfl" | b"jfi" => &mut names.files.last,
-                b"fn" | b"cfn" => &mut names.functions.last,
+                b"fn" | b"cfn" | b"cfni" => &mut names.functions.last,
                 _ => continue,
             };
             let digits = line[equals + 1..].strip_prefix(b"(").unwrap_or(b"");
@@ -78,6 +78,7 @@ pub struct Style {
     line: bool,
     compress_names: bool,
     compress_positions: bool,
+    inline: bool,
 }
 
 impl Style {
@@ -89,6 +90,10 @@ impl Style {
             line: config.is(Number::DumpLine) || !instr,
             compress_names: config.is(Number::CompressStrings),
             compress_positions: config.is(Number::CompressPos),
+            // The fork of Callgrind that has these lines writes them when inline information is read.
+            inline: config.is(Number::DumpInline)
+                || config.is(Number::ReadInlineInfo)
+                    && config.text(Text::CreatorVersion).is_some_and(|v| v.ends_with(b"codspeed")),
         }
     }
 }
@@ -98,6 +103,8 @@ impl Style {
 struct Position {
     svma: u64,
     place: Place,
+    /// Number in [`Places::inlined`].
+    inlined: u32,
 }
 
 /// Costs of consecutive instructions at one position.
@@ -118,6 +125,10 @@ struct Printer<'p> {
     /// Object and file as the last `ob=`, `fl=`, `fi=` or `fe=` line set them.
     object: Option<u32>,
     file: Option<u32>,
+    /// File of the last `fl=` line.
+    function_file: Option<u32>,
+    /// As the last `cfni=` line set it.
+    inlined: u32,
     pending: Option<Pending>,
     /// Number of each node's name, once it was written; 0 before.
     written: Vec<u32>,
@@ -142,6 +153,8 @@ pub fn body(out: &mut Vec<u8>, graph: &Graph, places: &mut Places, names: &mut N
         last: None,
         object: None,
         file: None,
+        function_file: None,
+        inlined: 0,
         pending: None,
         written: vec![0; graph.nodes.len()],
     };
@@ -171,12 +184,15 @@ impl Printer<'_> {
             self.object_name("ob", node.object);
             self.object = Some(node.object);
         }
-        if self.file != Some(node.file) {
+        // Readers differ in whether `fn=` takes the file of the last `fl=` or the current one.
+        if self.file != Some(node.file) || self.function_file != Some(node.file) {
             self.file_name("fl", node.file);
             self.file = Some(node.file);
+            self.function_file = Some(node.file);
         }
         self.function_name("fn", number);
         self.last = None;
+        self.inlined = 0;
         self.lines(node.file, selves, calls, jumps);
         self.flush(node.file);
         self.out.push(b'\n');
@@ -192,7 +208,9 @@ impl Printer<'_> {
             ];
             let Some(site) = first.into_iter().flatten().min() else { return };
             let mut executed = 0;
-            let at = Position { svma: site.svma, place: self.places.place(site.object, site.svma) };
+            let inlined = if self.style.inline { self.places.inlined_at(site.object, site.svma) } else { 0 };
+            let place = self.places.place(site.object, site.svma);
+            let at = Position { svma: site.svma, place, inlined };
             if let Some((first, rest)) = selves.split_first()
                 && first.site == site
             {
@@ -218,7 +236,7 @@ impl Printer<'_> {
     fn cost(&mut self, own_file: u32, at: Position, row: u32) {
         let costs = &self.graph.costs[row as usize..row as usize + self.events];
         match &mut self.pending {
-            Some(p) if p.at.place == at.place && !self.style.instr => {
+            Some(p) if (p.at.place, p.at.inlined) == (at.place, at.inlined) && !self.style.instr => {
                 for (sum, cost) in p.costs.iter_mut().zip(costs) {
                     *sum = sum.wrapping_add(*cost);
                 }
@@ -237,7 +255,18 @@ impl Printer<'_> {
             return;
         }
         self.switch_file(own_file, at.place.file);
+        self.switch_inlined(at.inlined);
         self.cost_line(at, &costs);
+    }
+
+    fn switch_inlined(&mut self, inlined: u32) {
+        if self.inlined != inlined {
+            self.inlined = inlined;
+            let name: Rc<[u8]> = self.places.inlined.get(inlined).into();
+            let nothing: Rc<[u8]> = (&b""[..]).into();
+            let id = self.names.functions.number((nothing.clone(), nothing, name.clone()));
+            self.name("cfni", id, &name);
+        }
     }
 
     fn switch_file(&mut self, own_file: u32, file: u32) {
@@ -250,6 +279,7 @@ impl Printer<'_> {
     fn call(&mut self, own_file: u32, at: Position, call: &Call) {
         self.flush(own_file);
         self.switch_file(own_file, at.place.file);
+        self.switch_inlined(at.inlined);
         let callee = &self.graph.nodes[call.callee as usize];
         if self.object != Some(callee.object) {
             self.object_name("cob", callee.object);
@@ -259,7 +289,8 @@ impl Printer<'_> {
             self.file_name("cfi", callee.file);
         }
         self.function_name("cfn", call.callee);
-        let target = Position { svma: call.target.1, place: self.places.place(call.target.0, call.target.1) };
+        let place = self.places.place(call.target.0, call.target.1);
+        let target = Position { svma: call.target.1, place, inlined: 0 };
         let _ = write!(self.out, "calls={} ", call.count);
         self.position(target);
         self.out.push(b'\n');
@@ -270,7 +301,8 @@ impl Printer<'_> {
 
     /// A jump. `executed` is how often the branch was reached.
     fn jump(&mut self, own_file: u32, at: Position, jump: &Jump, executed: u64) {
-        let target = Position { svma: jump.target.1, place: self.places.place(jump.target.0, jump.target.1) };
+        let place = self.places.place(jump.target.0, jump.target.1);
+        let target = Position { svma: jump.target.1, place, inlined: 0 };
         // A line number tells nothing where there is none.
         if !self.style.instr && target.place.line == 0 {
             return;

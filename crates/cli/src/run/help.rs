@@ -28,6 +28,7 @@ usage: tallygraph run [options] [--] PROGRAM ARGS
                                 %q{VAR} environment variable, %% percent sign
   --dump-line=no|yes            positions by source line [yes]
   --dump-instr=no|yes           positions by instruction [no]
+  --dump-inline=no|yes          name inlined functions in cfni= lines, which not all readers know [no]
   --compress-strings=no|yes     each name once [yes]
   --compress-pos=no|yes         relative positions [yes]
   --combine-dumps=no|yes        all parts in one file [no]

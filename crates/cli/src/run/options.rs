@@ -157,6 +157,7 @@ const TABLE: &[(&str, Kind)] = &[
     ("callgrind-compat", Choice(Number::CompatStrict, &["right", "strict"])),
     ("vdso", Choice(Number::HideVdso, &["keep", "hide"])),
     ("calling-contexts", Flag(Number::CallingContexts)),
+    ("dump-inline", Flag(Number::DumpInline)),
     // Core.
     ("trace-children", Flag(Number::TraceChildren)),
     ("trace-children-skip", Commas(Text::TraceChildrenSkip)),
