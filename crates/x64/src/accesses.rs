@@ -151,7 +151,7 @@ pub fn analyse(pc: u64, insn: &Insn, out: &mut Accesses) -> Effects {
         reads,
         writes: gprs.may_write,
         kills: gprs.written & !reads,
-        touches_flags: touches_flags(insn),
+        touches_flags: !insn.flags_read.union(insn.flags_may_write()).is_empty(),
         steps: steps(insn),
         ..Effects::default()
     };
@@ -198,12 +198,6 @@ fn address(pc: u64, insn: &Insn, m: &Memory) -> Address {
 }
 
 const RSP: u8 = 4;
-
-/// Flags are read or may change. A shift by `cl` writes none when that is zero.
-fn touches_flags(insn: &Insn) -> bool {
-    let by_cl = insn.enc == Encoding::Legacy && matches!(insn.opcode, 0xd2 | 0xd3 | 0xa5 | 0xad);
-    by_cl || !insn.flags_read.union(insn.flags_written).is_empty()
-}
 
 /// Registers that change by a constant.
 fn steps(insn: &Insn) -> [Option<(u8, u8, i32)>; 2] {

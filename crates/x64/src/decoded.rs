@@ -1,7 +1,7 @@
 //! One instruction, decoded.
 
 use crate::op::{Op, Shape, bits};
-use crate::tables::OPS;
+use crate::tables::{EFFECTS, OPS};
 
 /// Why bytes are no instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,6 +220,10 @@ impl Insn {
     /// It raises an exception in an ordinary program, as far as that does not depend on the system.
     pub fn is_privileged(&self) -> bool {
         self.op().bits & bits::PRIVILEGED != 0
+    }
+    /// Flags that are overwritten for some operands: a shift by a register leaves them alone when that is zero.
+    pub fn flags_may_write(&self) -> Flags {
+        EFFECTS[self.op().effect as usize].2
     }
     /// Target of a direct branch at `pc`.
     pub fn target(&self, pc: u64) -> u64 {

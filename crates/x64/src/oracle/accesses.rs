@@ -46,6 +46,9 @@ pub fn analyse(factory: &mut InstructionInfoFactory, pc: u64, bytes: &[u8], out:
     }
     effects.kills &= !effects.reads;
     effects.steps = steps(&i);
+    let flags = super::facts::flags(i.rflags_read() | i.rflags_modified());
+    // Of a shift by an immediate zero, iced knows that it leaves them alone.
+    effects.touches_flags = super::facts::is_shift(&i) || !flags.is_empty();
     for pass in [false, true] {
         for used in info.used_memory() {
             let write = match used.access() {

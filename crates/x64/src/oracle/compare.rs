@@ -55,6 +55,11 @@ fn facts_differ(
     }
     equal("flags read", ours.flags_read, read)?;
     equal("flags written", ours.flags_written, facts::always_written(theirs))?;
+    let mut may_write = facts::flags(theirs.rflags_modified());
+    if facts::is_shift(theirs) {
+        may_write = may_write.union(ours.flags_may_write());
+    }
+    equal("flags maybe written", ours.flags_may_write(), may_write)?;
     let info = factory.info(theirs);
     let implied: Vec<Memory> = ours.implied_memory().collect();
     // `enter` is taken for one of level zero, which pushes one frame pointer. Where the address is in a register,

@@ -18,7 +18,8 @@ pub struct Facts {
     pub kind: Kind,
     pub bits: u16,
     pub imm: usize,
-    pub effect: (Flags, Flags),
+    /// Flags read, always written, written for some operands.
+    pub effect: (Flags, Flags, Flags),
     pub size: u16,
     pub unit: u16,
     pub access: Access,
@@ -171,7 +172,7 @@ pub fn describe(factory: &mut InstructionInfoFactory, fields: &Fields, insn: &In
         kind: facts::kind(insn),
         bits: set,
         imm: immediate,
-        effect: (facts::flags(insn.rflags_read()), written),
+        effect: (facts::flags(insn.rflags_read()), written, facts::flags(insn.rflags_modified())),
         size: if names_memory && explicit_access != Access::None {
             insn.memory_size().size() as u16
         } else {

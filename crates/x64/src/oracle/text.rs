@@ -72,12 +72,17 @@ impl Tables {
         }
         writeln!(
             s,
-            "];\n\n/// Flags read and flags always written.\n#[rustfmt::skip]\npub(crate) static EFFECTS: [(Flags, Flags); {}] = [",
+            "];\n\n/// Flags read, always written, and written for some operands.\n#[rustfmt::skip]\npub(crate) static EFFECTS: [(Flags, Flags, Flags); {}] = [",
             self.effects.len()
         )
         .unwrap();
-        for (read, written) in &self.effects {
-            writeln!(s, "    (Flags({:#04x}), Flags({:#04x})),", read.0, written.0).unwrap();
+        for (read, written, may_write) in &self.effects {
+            writeln!(
+                s,
+                "    (Flags({:#04x}), Flags({:#04x}), Flags({:#04x})),",
+                read.0, written.0, may_write.0
+            )
+            .unwrap();
         }
         writeln!(
             s,
