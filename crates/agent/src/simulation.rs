@@ -9,18 +9,16 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use tallygraph_cachesim::{
-    ConditionalPredictor, Fidelity, FirstLevel, Geometry, IndirectPredictor, Kind, LastLevel, Options,
-    RowLayout,
+    Cache, ConditionalPredictor, Fidelity, Geometry, IndirectPredictor, Kind, LastLevel, Options, RowLayout,
 };
 use tallygraph_callgraph::Entry;
 use tallygraph_engine::events::{
     self, CERTAIN, Computed, Filter, Item, ROW_SCALE, Simulation, SiteKind, kind,
 };
-use tallygraph_engine::layout::{DATA_ROWS_OFFSET, FETCH_ROWS_OFFSET, ROWS_ROOM, TOTAL_COUNTER};
+use tallygraph_engine::layout::{DATA_ROWS_OFFSET, ROWS_ROOM, TOTAL_COUNTER};
 use tallygraph_engine::thread::{ThreadState, reg};
-use tallygraph_sys::lock::Lock;
 use tallygraph_sys::mem::{self, RW};
 use tallygraph_sys::{Errno, abi, syscall};
 use tallygraph_wire::config::{Config, Number, Text};
@@ -78,15 +76,49 @@ static NOTHING: Machine = Machine {
     min_line: 64,
 };
 
-static LAST_LEVEL: Lock<Option<LastLevel<&'static mut [u64]>>> = Lock::new(None);
+/// LL; null when there is none.
+static LAST_LEVEL: AtomicPtr<LastLevel<&'static mut [u64]>> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Rows of LL for [`events::references`], 0 when the tool looks after it: it has another shape, or there are or were
-/// several threads.
+/// Held by who uses LL when there are several threads. A lock that spins: it is held for a few dozen
+/// instructions, in generated code too, and a thread that holds it waits for nothing.
+static LAST_LEVEL_LOCK: AtomicU32 = AtomicU32::new(0);
+
+/// There are or were several threads.
+static SHARED: AtomicBool = AtomicBool::new(false);
+
+/// Rows of LL for [`events::references`], 0 when the tool looks after it: it has another shape.
 static LAST_LEVEL_ROWS: AtomicU64 = AtomicU64::new(0);
+
+/// Runs `f` on LL, if there is one.
+fn with_last_level<R>(f: impl FnOnce(&mut LastLevel<&'static mut [u64]>) -> R) -> Option<R> {
+    let last = LAST_LEVEL.load(Ordering::Relaxed);
+    if last.is_null() {
+        return None;
+    }
+    let shared = SHARED.load(Ordering::Relaxed);
+    let mut tries = 0u32;
+    while shared && LAST_LEVEL_LOCK.swap(1, Ordering::Acquire) != 0 {
+        tries += 1;
+        if tries.is_multiple_of(64) {
+            // SAFETY: gives way to the thread that holds the lock.
+            let _ = unsafe { syscall!(abi::__NR_sched_yield) };
+        }
+        core::hint::spin_loop();
+    }
+    // SAFETY: never freed; the lock, or that there is one thread, makes the access exclusive.
+    let result = f(unsafe { &mut *last });
+    if shared {
+        LAST_LEVEL_LOCK.store(0, Ordering::Release);
+    }
+    Some(result)
+}
 
 /// What a thread has of the machine.
 pub struct Core {
-    first: Option<FirstLevel<&'static mut [u64]>>,
+    /// D1.
+    data: Option<Cache<&'static mut [u64]>>,
+    /// Displacements of the records of the lines in I1, set by set, 0 for an empty way.
+    fetched: Box<[u32]>,
     conditional: ConditionalPredictor,
     indirect: IndirectPredictor,
     /// Rows of sums beside the shadow stack.
@@ -131,7 +163,7 @@ pub fn configure(config: &Config, fs_base: bool) {
         columns: certain.map(u32::from),
     };
     let machine = Machine {
-        simulation: (caches || branches || bus).then_some(simulation),
+        simulation: (events.len() > 1).then_some(simulation),
         columns: events.len(),
         misses: [
             [Event::I1mr, Event::ILmr, Event::ILdmr].map(column),
@@ -162,7 +194,8 @@ pub fn configure(config: &Config, fs_base: bool) {
         {
             LAST_LEVEL_ROWS.store(rows.as_ptr() as u64, Ordering::Relaxed);
         }
-        *LAST_LEVEL.lock() = Some(LastLevel::with_storage(ll, options, rows));
+        LAST_LEVEL
+            .store(Box::into_raw(Box::new(LastLevel::with_storage(ll, options, rows))), Ordering::Relaxed);
     }
     MACHINE.store(Box::into_raw(Box::new(machine)), Ordering::Relaxed);
 }
@@ -228,27 +261,28 @@ pub fn equip(state: &mut ThreadState) -> Result<(), Errno> {
         return Ok(());
     }
     let rows = mem::map_anywhere(rows_size(), RW)?;
-    let cache = |geometry: Geometry, offset: i32| {
-        let words = RowLayout::of(geometry).words();
-        assert!(words * 8 <= ROWS_ROOM as usize);
-        let at = state.this + offset as u64;
+    let (mut data, mut fetched) = (None, Box::default());
+    if let (Some(i1), Some(d1), Some(Simulation { caches: true, .. })) =
+        (machine.i1, machine.d1, machine.simulation)
+    {
+        let words = RowLayout::of(d1).words();
+        assert!(words * 8 <= ROWS_ROOM as usize && i1.sets() as usize <= events::MAX_FETCH_SETS);
+        let at = state.this + DATA_ROWS_OFFSET as u64;
         // SAFETY: mapped for this alone, zeroed, and never unmapped while the thread lives.
         let storage = unsafe { core::slice::from_raw_parts_mut(at as *mut u64, words) };
-        tallygraph_cachesim::Cache::with_storage(geometry, storage)
+        data = Some(Cache::with_storage(d1, storage));
+        fetched = alloc::vec![0u32; (i1.sets() * i1.ways()) as usize].into_boxed_slice();
+    }
+    let core = Core {
+        data,
+        fetched,
+        conditional: ConditionalPredictor::new(),
+        indirect: IndirectPredictor::new(),
+        rows,
     };
-    let first = match (machine.i1, machine.d1, machine.simulation) {
-        (Some(i1), Some(d1), Some(Simulation { caches: true, .. })) => {
-            Some(FirstLevel { instructions: cache(i1, FETCH_ROWS_OFFSET), data: cache(d1, DATA_ROWS_OFFSET) })
-        }
-        _ => None,
-    };
-    let core =
-        Core { first, conditional: ConditionalPredictor::new(), indirect: IndirectPredictor::new(), rows };
-    if let (Some(i1), Some(d1)) = (machine.i1, machine.d1) {
+    if let Some(d1) = machine.d1 {
         state.data_rows = state.this + DATA_ROWS_OFFSET as u64;
-        state.fetch_rows = state.this + FETCH_ROWS_OFFSET as u64;
         state.data_mask = (RowLayout::of(d1).set_mask << 6) as u32;
-        state.fetch_mask = (RowLayout::of(i1).set_mask << 6) as u32;
         state.ll_mask = machine.ll.map_or(0, |g| RowLayout::of(g).set_mask as u32);
     }
     state.rows_bias = rows.wrapping_sub(state.shadow_base.wrapping_mul(ROW_SCALE));
@@ -261,15 +295,39 @@ pub fn equip(state: &mut ThreadState) -> Result<(), Errno> {
 /// A block begins a new thread: an empty machine.
 pub fn reset(state: &mut ThreadState) {
     if let Some(core) = core_of(state) {
-        if let Some(first) = &mut core.first {
-            first.clear();
-        }
+        empty(core, state);
         state.ll_rows = LAST_LEVEL_ROWS.load(Ordering::Relaxed);
+        state.ll_lock = if SHARED.load(Ordering::Relaxed) { &raw const LAST_LEVEL_LOCK as u64 } else { 0 };
         state.event_busy = 0;
         core.conditional = ConditionalPredictor::new();
         core.indirect = IndirectPredictor::new();
         events::clear_mark(state.shadow_base);
     }
+}
+
+/// Empties a thread's L1.
+fn empty(core: &mut Core, state: &mut ThreadState) {
+    if let Some(data) = &mut core.data {
+        data.clear();
+    }
+    for at in core.fetched.iter_mut().filter(|at| **at != 0) {
+        *time_of(state, core::mem::take(at)) = 0;
+    }
+    for set in 0..machine().i1.map_or(0, |g| g.sets()) {
+        *latest_of(state, set) = 0;
+    }
+}
+
+/// Number of the record referenced last in a set of I1.
+fn latest_of(state: &mut ThreadState, set: u32) -> &mut u32 {
+    // SAFETY: the table lies in the thread's block.
+    unsafe { &mut *((state.this + events::latest_disp(set) as u64) as *mut u32) }
+}
+
+/// The record of a line.
+fn time_of(state: &mut ThreadState, disp: u32) -> &mut u64 {
+    // SAFETY: records lie in the thread's block.
+    unsafe { &mut *((state.this + disp as u64) as *mut u64) }
 }
 
 /// The counters of a process were begun anew, or the stack was copied: what lies beside the entries of the shadow
@@ -286,23 +344,27 @@ pub fn start_anew(state: &mut ThreadState) {
 
 /// There are going to be several threads: LL is locked from now on. `threads` are those there are.
 pub fn share(threads: &[*mut ThreadState]) {
-    LAST_LEVEL_ROWS.store(0, Ordering::Relaxed);
+    SHARED.store(true, Ordering::Relaxed);
     for &state in threads {
         // SAFETY: the only thread is in the engine, asking for another; blocks are never unmapped.
-        unsafe { (*state).ll_rows = 0 };
+        unsafe { (*state).ll_lock = &raw const LAST_LEVEL_LOCK as u64 };
     }
+}
+
+/// A forked child has one thread, and perhaps a lock that another thread of its parent held.
+pub fn after_fork(state: &mut ThreadState) {
+    SHARED.store(false, Ordering::Relaxed);
+    LAST_LEVEL_LOCK.store(0, Ordering::Relaxed);
+    state.ll_lock = 0;
+    start_anew(state);
 }
 
 /// Empties the caches, as at the start of instrumentation.
 pub fn flush(state: &mut ThreadState) {
-    if let Some(core) = core_of(state)
-        && let Some(first) = &mut core.first
-    {
-        first.clear();
+    if let Some(core) = core_of(state) {
+        empty(core, state);
     }
-    if let Some(last) = LAST_LEVEL.lock().as_mut() {
-        last.clear();
-    }
+    with_last_level(LastLevel::clear);
 }
 
 /// Lets go of a thread's part.
@@ -441,10 +503,7 @@ unsafe extern "C" fn on_events(state: *mut ThreadState) {
         // SAFETY: an item of the list.
         let item = unsafe { (item as *const Item).read_unaligned() };
         match item.kind {
-            kind::FETCH if missed => {
-                last_level(core, state, Kind::Fetch, item.word, item.size, item.counter, false);
-            }
-            kind::FETCH => reference(core, state, Kind::Fetch, item.word, item.size, item.counter),
+            kind::FETCH => fetch(core, state, item.word, item.size, item.counter),
             kind::READ | kind::WRITE => {
                 let at = state.event_addresses[address];
                 address += 1;
@@ -476,13 +535,56 @@ unsafe extern "C" fn on_events(state: *mut ThreadState) {
     }
 }
 
-/// References a cache and counts a miss.
+/// Fetches the lines whose records are at the displacements in the halves of `word`, and counts a miss. `place` is as
+/// in an item's `size`.
+fn fetch(core: &mut Core, state: &mut ThreadState, word: u64, place: u16, counter: u32) {
+    let (first, second) = (word as u32, (word >> 32) as u32);
+    let mut hit = fetch_line(core, state, first);
+    if second != 0 {
+        hit &= fetch_line(core, state, second);
+    }
+    if !hit {
+        let at = events::line_of_record(first) + (place & 0xfff) as u64;
+        let size = place >> 12;
+        last_level(core, state, Kind::Fetch, at, size, counter, false);
+    }
+}
+
+/// References a line of I1; true when it was there.
+fn fetch_line(core: &mut Core, state: &mut ThreadState, disp: u32) -> bool {
+    let Some(i1) = machine().i1 else { return true };
+    let (ways, set) =
+        (i1.ways() as usize, events::line_of_record(disp) >> i1.line_shift() & (i1.sets() as u64 - 1));
+    state.fetch_clock += 1;
+    let now = state.fetch_clock;
+    let before = core::mem::replace(time_of(state, disp), now);
+    *latest_of(state, set as u32) = events::record_at(disp);
+    if before != 0 {
+        return true;
+    }
+    let start = set as usize * ways;
+    let mut oldest = (u64::MAX, start);
+    for way in start..start + ways {
+        let there = core.fetched[way];
+        let time = if there == 0 { 0 } else { *time_of(state, there) };
+        if time < oldest.0 {
+            oldest = (time, way);
+        }
+    }
+    let out = core::mem::replace(&mut core.fetched[oldest.1], disp);
+    if out != 0 {
+        *time_of(state, out) = 0;
+    }
+    false
+}
+
+/// References D1 and counts a miss.
 #[inline]
 fn reference(core: &mut Core, state: &mut ThreadState, kind: Kind, address: u64, size: u16, counter: u32) {
     let machine = machine();
     let size = (size as u32).clamp(1, machine.min_line);
-    let Some(first) = &mut core.first else { return };
-    let hit = first.reference(kind, address, size);
+    let Some(data) = &mut core.data else { return };
+    let hit = data.reference(address, size);
     if hit && !(machine.options.write_back && kind == Kind::Write) {
         return;
     }
@@ -501,10 +603,7 @@ fn last_level(
 ) {
     let machine = machine();
     let size = (size as u32).clamp(1, machine.min_line);
-    let level = match LAST_LEVEL.lock().as_mut() {
-        Some(last) => last.reference(kind, address, size),
-        None => return,
-    };
+    let Some(level) = with_last_level(|last| last.reference(kind, address, size)) else { return };
     if hit || counter == 0 {
         return;
     }

@@ -397,7 +397,7 @@ fn become_child(rt: &mut Access, state: &mut ThreadState) {
     for entry in entries.iter_mut().filter(|e| !switch::is_bottom(e.continuation)) {
         entry.total = 0;
     }
-    simulation::start_anew(state);
+    simulation::after_fork(state);
 }
 
 /// `exit`: ends one thread, and with the last one the process.

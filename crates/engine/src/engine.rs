@@ -13,7 +13,7 @@
 use crate::ahead::Ahead;
 use crate::block::Decoded;
 use crate::code_cache::CodeCache;
-use crate::events::{InsnEvents, Plan, Simulation};
+use crate::events::{InsnEvents, Lines, Plan, Simulation};
 use crate::exit::{CallSite, Exit, ExitKind, special};
 use crate::layout::{HEAT, HEAT_SLOTS, IBL_SLOTS, IBL_TABLE};
 use crate::maps::Maps;
@@ -111,6 +111,8 @@ pub struct Engine<T: Tool> {
     /// What is simulated besides counting instructions.
     pub simulation: Option<Simulation>,
     pub(crate) plan: Plan,
+    /// Lines of code that are fetched.
+    pub lines: Lines,
     pub(crate) cache: CodeCache,
     /// How far fragments, exits, instructions and contexts of blocks are present.
     ahead: [Ahead; 4],
@@ -200,6 +202,7 @@ impl<T: Tool> Engine<T> {
             single_thread: true,
             simulation: None,
             plan: Plan::default(),
+            lines: Lines::default(),
             cache,
             ahead: [Ahead::default(); 4],
             // Room is address space only; pages come when touched, and nothing is ever moved.

@@ -21,14 +21,16 @@
 //! Branches are always simulated out of line.
 
 use crate::block::{self, Decoded, End, MAX_INSNS};
-use crate::layout::{COUNTERS_OFFSET, DATA_ROWS_OFFSET, FETCH_ROWS_OFFSET, counter_disp};
+use crate::layout::{COUNTERS_OFFSET, DATA_ROWS_OFFSET, FETCH_ROWS_OFFSET, ROWS_ROOM, counter_disp};
 use crate::maps::Maps;
 use crate::thread::{ThreadState, disp, gpr_disp};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::arch::naked_asm;
 use core::mem::offset_of;
+use core::sync::atomic::{AtomicU64, Ordering};
 use tallygraph_callgraph::Entry;
+use tallygraph_callgraph::hash::Map;
 use tallygraph_x64::accesses::{self, Accesses, Address, Effects, Form, NO_REGISTER};
 use tallygraph_x64::asm::{Asm, Gpr, cc};
 use tallygraph_x64::{Flags, Kind};
@@ -203,7 +205,9 @@ pub struct Site {
 
 /// Kinds of items as the tool sees them.
 pub mod kind {
-    /// The instruction at [`super::Item::word`] is fetched.
+    /// Lines of code are fetched: the low and the high half of [`super::Item::word`] are the displacements of
+    /// their records, the high one 0 for a single line. `size` is where in the first line the instruction begins, and
+    /// in its four high bits how long it is.
     pub const FETCH: u8 = 0;
     /// Data is read at the next address.
     pub const READ: u8 = 1;
@@ -270,12 +274,26 @@ pub struct Repeat {
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    Fetch { pc: u64, len: u8, lines: [u64; 2], fresh: [bool; 2] },
-    Data { write: bool, size: u16, at: Address },
+    /// Records of the lines an instruction lies on (0 for none), and whether they have to be referenced.
+    Fetch {
+        records: [u32; 2],
+        lines: [u64; 2],
+        fresh: [bool; 2],
+        place: u16,
+    },
+    Data {
+        write: bool,
+        size: u16,
+        at: Address,
+    },
     Branch,
     NotTaken,
-    Loop { opcode: u16 },
-    Computed { index: u16 },
+    Loop {
+        opcode: u16,
+    },
+    Computed {
+        index: u16,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -367,7 +385,14 @@ impl Plan {
     }
 
     /// Finds out what the block raises.
-    pub fn make(&mut self, sim: &Simulation, maps: &mut Maps, insns: &[Decoded], end: End) {
+    pub fn make(
+        &mut self,
+        sim: &Simulation,
+        maps: &mut Maps,
+        insns: &[Decoded],
+        end: End,
+        table: &mut Lines,
+    ) {
         self.clear();
         let mut accesses = Accesses::default();
         let mut lines = KnownLines::default();
@@ -379,7 +404,7 @@ impl Plan {
             }
             let mut events = InsnEvents::default();
             if sim.caches {
-                self.fetch(sim, &mut lines, i, d);
+                self.fetch(sim, &mut lines, table, i, d);
                 self.data(sim, i, d, &effects, &accesses, &mut events);
             } else if effects.form == Form::Repeated && sim.branches {
                 self.compute(i, d, &effects, &accesses);
@@ -397,7 +422,7 @@ impl Plan {
         self.form_groups(sim, insns);
     }
 
-    fn fetch(&mut self, sim: &Simulation, known: &mut KnownLines, i: usize, d: &Decoded) {
+    fn fetch(&mut self, sim: &Simulation, known: &mut KnownLines, table: &mut Lines, i: usize, d: &Decoded) {
         let f = &sim.fetch;
         let mask = !(f.line() - 1);
         let lines = [d.pc & mask, (d.next() - 1) & mask];
@@ -408,7 +433,13 @@ impl Plan {
         known.set(f, lines[0]);
         known.set(f, lines[1]);
         let site = self.site(i, SiteKind::Fetch);
-        let what = What::Fetch { pc: d.pc, len: d.insn.len, lines, fresh };
+        let second = if lines[1] == lines[0] { 0 } else { table.record(lines[1]) };
+        let what = What::Fetch {
+            records: [table.record(lines[0]), second],
+            lines,
+            fresh,
+            place: (d.pc - lines[0]) as u16 & 0xfff | (d.insn.len as u16) << 12,
+        };
         self.items.push(Planned { insn: i as u16, site, what });
     }
 
@@ -683,7 +714,10 @@ impl Plan {
         let pc = insns[planned.insn as usize].pc;
         let counter = self.counter(planned.site);
         let (word, size, kind) = match planned.what {
-            What::Fetch { pc, len, .. } => (pc, len as u16, kind::FETCH),
+            What::Fetch { records, place, .. } => {
+                let [first, second] = records.map(|r| if r == 0 { 0 } else { record_disp(r) as u64 });
+                (first | second << 32, place, kind::FETCH)
+            }
             What::Data { write: false, size, .. } => (0, size, kind::READ),
             What::Data { write: true, size, .. } => (0, size, kind::WRITE),
             What::Branch => (pc, 0, kind::BRANCH),
@@ -696,7 +730,7 @@ impl Plan {
             }
         };
         let column = sim.miss_columns.get(kind as usize).copied().unwrap_or(0);
-        let size = if kind <= kind::WRITE { size.clamp(1, sim.min_line) } else { size };
+        let size = if matches!(kind, kind::READ | kind::WRITE) { size.clamp(1, sim.min_line) } else { size };
         Item { word, counter, size, kind, column }
     }
 
@@ -735,8 +769,8 @@ impl Plan {
         let items = &self.items[group.first as usize..group.end as usize];
         let save = !self.dead_flags[at] && !self.flags_kept;
         let dynamic = items.iter().any(|p| matches!(p.what, What::Data { .. })) || save;
-        let far = items.iter().any(|p| matches!(p.what, What::Fetch { lines, .. } if !is_near(lines[1])));
-        let spill = dynamic || far;
+        let lines: Vec<(u32, u32)> = fresh_lines(&sim.fetch, items).collect();
+        let spill = dynamic;
         if spill {
             scratch.spill(asm);
         }
@@ -744,9 +778,7 @@ impl Plan {
             save_flags(asm, &scratch);
         }
         let (mut fetch_fields, mut data_fields) = (Vec::new(), Vec::new());
-        for line in fresh_lines(items) {
-            check_constant(asm, &sim.fetch, FETCH_ROWS_OFFSET, line, &scratch, &mut fetch_fields);
-        }
+        check_fetches(asm, &lines, &mut fetch_fields);
         let data = asm.pc();
         check_data(asm, sim, items, &scratch, &mut data_fields);
         let back = asm.pc();
@@ -797,16 +829,14 @@ impl Plan {
                 let wanted = |p: &&Planned| !only_data || matches!(p.what, What::Data { .. });
                 items.iter().filter(wanted).map(|p| self.item(p, insns, sim)).collect()
             };
-            bind(asm, &late.fetch_fields);
-            let lines: Vec<u64> = fresh_lines(items).collect();
-            let mut others = Vec::new();
-            if sim.usual_shape && !late.fetch_fields.is_empty() && are_apart(&sim.fetch, &lines) {
-                // The second way is common: code longer than a way of the cache.
+            if !late.fetch_fields.is_empty() {
+                bind(asm, &late.fetch_fields);
                 if !late.spilled {
                     late.scratch.spill(asm);
                 }
-                for &line in &lines {
-                    swap_second(asm, &sim.fetch, line, late.scratch.first, &mut others);
+                let mut others = Vec::new();
+                for line in fresh_lines(&sim.fetch, items) {
+                    reference_present(asm, line, late.scratch.first, &mut others);
                 }
                 if !late.spilled {
                     late.scratch.reload(asm);
@@ -819,7 +849,7 @@ impl Plan {
             }
             if !late.fetch_fields.is_empty() {
                 store_addresses(asm, items, &late.scratch);
-                call_tool(asm, routine, Some(late.back), &list(false));
+                call_tool(asm, events as *const () as u64, Some(late.back), &list(false));
             }
             if !late.data_fields.is_empty() {
                 bind(asm, &late.data_fields);
@@ -830,20 +860,40 @@ impl Plan {
     }
 }
 
-/// Lines of fetches that are not known to be the most recently used ones.
-fn fresh_lines(items: &[Planned]) -> impl Iterator<Item = u64> + '_ {
-    items
-        .iter()
-        .flat_map(|planned| match planned.what {
-            What::Fetch { lines, fresh, .. } => [fresh[0].then_some(lines[0]), fresh[1].then_some(lines[1])],
-            _ => [None, None],
-        })
-        .flatten()
+/// Record and set of the lines of fetches that are not known to be the most recently used ones.
+fn fresh_lines<'i>(f: &'i Filter, items: &'i [Planned]) -> impl Iterator<Item = (u32, u32)> + 'i {
+    let each = move |planned: &Planned| match planned.what {
+        What::Fetch { records, lines, fresh, .. } => {
+            [0, 1].map(|n| (fresh[n] && records[n] != 0).then(|| (records[n], f.set(lines[n]))))
+        }
+        _ => [None, None],
+    };
+    items.iter().flat_map(each).flatten()
 }
 
-/// The lines are near ones, each in a set of its own.
-fn are_apart(f: &Filter, lines: &[u64]) -> bool {
-    lines.iter().enumerate().all(|(n, &a)| is_near(a) && lines[..n].iter().all(|&b| f.set(a) != f.set(b)))
+/// Checks that the lines are the latest ones of their sets.
+fn check_fetches(asm: &mut Asm, lines: &[(u32, u32)], fields: &mut Vec<usize>) {
+    for &(record, set) in lines {
+        asm.cmp_gs32_imm32(latest_disp(set), record);
+        fields.push(asm.jcc(cc::NE, asm.pc()));
+    }
+}
+
+/// References a line of I1 that is there; else leaves by `others`.
+fn reference_present(asm: &mut Asm, (record, set): (u32, u32), scratch: Gpr, others: &mut Vec<usize>) {
+    asm.cmp_gs32_imm32(latest_disp(set), record);
+    let over = asm.jcc8(cc::E);
+    // cmp qword gs:[record], 0
+    asm.bytes(&[0x65, 0x48, 0x83, 0x3c, 0x25]);
+    asm.bytes(&record_disp(record).to_le_bytes());
+    asm.bytes(&[0]);
+    others.push(asm.jcc(cc::E, asm.pc()));
+    asm.load_gs(scratch, disp!(fetch_clock));
+    asm.lea(scratch, scratch, 1);
+    asm.store_gs(record_disp(record), scratch);
+    asm.store_gs(disp!(fetch_clock), scratch);
+    asm.store_gs32_imm(latest_disp(set), record);
+    asm.bind8(over);
 }
 
 /// Makes branches lead to here.
@@ -851,22 +901,6 @@ fn bind(asm: &mut Asm, fields: &[usize]) {
     for &field in fields {
         asm.patch32(field, (asm.len() - field - 4) as i32);
     }
-}
-
-/// Makes a line of I1 the most recently used one if it is that or the next; else leaves by `others`.
-fn swap_second(asm: &mut Asm, f: &Filter, line: u64, scratch: Gpr, others: &mut Vec<usize>) {
-    let row = FETCH_ROWS_OFFSET + f.row(line);
-    asm.cmp_gs_imm32(row, line as i32);
-    let over = asm.jcc8(cc::E);
-    asm.cmp_gs_imm32(row + 8, line as i32);
-    others.push(asm.jcc(cc::NE, asm.pc()));
-    asm.load_gs(scratch, row);
-    asm.store_gs(row + 8, scratch);
-    // mov qword gs:[row], imm32
-    asm.bytes(&[0x65, 0x48, 0xc7, 0x04, 0x25]);
-    asm.bytes(&row.to_le_bytes());
-    asm.bytes(&(line as i32).to_le_bytes());
-    asm.bind8(over);
 }
 
 const EMPTY: Computed = Computed {
@@ -877,6 +911,87 @@ const EMPTY: Computed = Computed {
     len: 0,
     counters: [0; 6],
 };
+
+/// The lines of code that are fetched, by number: a *record* of each line is in every thread block, and holds when
+/// the line became the latest of its set, or zero when I1 does not have it. A fetch of the latest line of a set is one
+/// comparison; that of another line which is there sets its time, in whichever way the line is. The least recently used
+/// line of a set is the one with the earliest time.
+pub struct Lines {
+    by_address: Map<u64, u32>,
+    /// Address of each line, for the tool; never moved.
+    addresses: Vec<u64>,
+}
+
+/// Most records.
+pub const MAX_LINES: usize = (ROWS_ROOM as usize - MAX_FETCH_SETS * 4) / 8;
+
+/// Where the addresses of lines are.
+static ADDRESSES_OF_LINES: AtomicU64 = AtomicU64::new(0);
+
+/// Most sets of I1.
+pub const MAX_FETCH_SETS: usize = 1 << 16;
+
+/// Displacement of the number of the record that was referenced last in a set of I1, `u32`.
+pub const fn latest_disp(set: u32) -> i32 {
+    FETCH_ROWS_OFFSET + set as i32 * 4
+}
+
+const RECORDS_OFFSET: i32 = FETCH_ROWS_OFFSET + MAX_FETCH_SETS as i32 * 4;
+
+/// Displacement of a line's record.
+pub const fn record_disp(record: u32) -> i32 {
+    RECORDS_OFFSET + record as i32 * 8
+}
+
+/// The record at a displacement.
+pub const fn record_at(disp: u32) -> u32 {
+    (disp as i32 - RECORDS_OFFSET) as u32 / 8
+}
+
+/// Address of the line that a record at this displacement stands for.
+pub fn line_of_record(disp: u32) -> u64 {
+    let record = record_at(disp);
+    let table = ADDRESSES_OF_LINES.load(Ordering::Relaxed) as *const u64;
+    // SAFETY: the table is never moved; the record is in generated code, so its entry was written before.
+    unsafe { *table.add(record as usize) }
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Lines { by_address: Map::default(), addresses: Vec::new() }
+    }
+}
+
+impl Lines {
+    /// Number of records, those not used included.
+    pub fn len(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// True before the first record.
+    pub fn is_empty(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    fn record(&mut self, line: u64) -> u32 {
+        if let Some(&record) = self.by_address.get(&line) {
+            return record;
+        }
+        if self.addresses.is_empty() {
+            // Room is address space only; pages come when touched.
+            self.addresses.reserve_exact(MAX_LINES);
+            ADDRESSES_OF_LINES.store(self.addresses.as_ptr() as u64, Ordering::Relaxed);
+            self.addresses.push(0);
+        }
+        let record = self.addresses.len() as u32;
+        if record as usize >= MAX_LINES {
+            tallygraph_sys::die(2, b"tallygraph: too many lines of code for the simulation of I1\n");
+        }
+        self.addresses.push(line);
+        self.by_address.insert(line, record);
+        record
+    }
+}
 
 /// Lines that are the most recently used ones of their sets at this point of the block.
 #[derive(Default)]
@@ -1532,7 +1647,7 @@ pub unsafe extern "C" fn references() {
         "2:",
         "cmp byte ptr [rsi + 14], 0",
         "movzx r8d, word ptr [rsi + 12]",
-        "je 3f",
+        "je 30f",
         "mov rax, [rdi]",
         "add rdi, 8",
         "mov edx, eax",
@@ -1565,23 +1680,6 @@ pub unsafe extern "C" fn references() {
         "mov r9, gs:[{s} + 0x48]",
         "mov dword ptr gs:[{busy}], 0",
         "jmp gs:[{back}]",
-        // A fetch.
-        "3:",
-        "mov rax, [rsi]",
-        "mov edx, eax",
-        "and edx, 63",
-        "add edx, r8d",
-        "cmp edx, 64",
-        "ja 7f",
-        "and rax, -64",
-        "mov edx, eax",
-        "and edx, gs:[{fetch_mask}]",
-        "add rdx, gs:[{fetch_rows}]",
-        "cmp [rdx], rax",
-        "je 5b",
-        "call 20f",
-        "je 5b",
-        "jmp 6f",
         // Data over two lines.
         "4:",
         "and rax, -64",
@@ -1604,34 +1702,18 @@ pub unsafe extern "C" fn references() {
         "add rdx, gs:[{data_rows}]",
         "call 20f",
         "jmp 9f",
-        // A fetch over two lines.
-        "7:",
-        "and rax, -64",
-        "mov edx, eax",
-        "and edx, gs:[{fetch_mask}]",
-        "add rdx, gs:[{fetch_rows}]",
-        "call 20f",
-        "jne 8f",
-        "add rax, 64",
-        "mov edx, eax",
-        "and edx, gs:[{fetch_mask}]",
-        "add rdx, gs:[{fetch_rows}]",
-        "call 20f",
-        "je 5b",
-        "jmp 9f",
-        "8:",
-        "add rax, 64",
-        "mov edx, eax",
-        "and edx, gs:[{fetch_mask}]",
-        "add rdx, gs:[{fetch_rows}]",
-        "call 20f",
+        // The tool does this item and those that follow.
+        "30:",
+        "mov dword ptr gs:[{missed}], 0",
+        "jmp 31f",
         // The tool does LL for this item and all for those that follow.
         "9:",
+        "mov dword ptr gs:[{missed}], 1",
+        "31:",
         "mov eax, gs:[{list}]",
         "mov eax, [rax]",
         "sub eax, ecx",
         "mov gs:[{done}], eax",
-        "mov dword ptr gs:[{missed}], 1",
         "mov rax, gs:[{s} + 0x00]",
         "mov rcx, gs:[{s} + 0x08]",
         "mov rdx, gs:[{s} + 0x10]",
@@ -1649,6 +1731,16 @@ pub unsafe extern "C" fn references() {
         "mov r8, gs:[{top}]",
         "cmp qword ptr [r8 + {mark}], 0",
         "je 9b",
+        // With several threads LL is locked; when another has it, the tool waits.
+        "mov r9, gs:[{ll_lock}]",
+        "test r9, r9",
+        "jz 32f",
+        "mov r8d, 1",
+        "xchg [r9], r8d",
+        "test r8d, r8d",
+        "jnz 9b",
+        "mov r8, gs:[{top}]",
+        "32:",
         "shl r8, 3",
         "add r8, gs:[{rows_bias}]",
         "movzx r9d, byte ptr [rsi + 15]",
@@ -1661,9 +1753,9 @@ pub unsafe extern "C" fn references() {
         "shl r8d, 7",
         "add rdx, r8",
         "cmp [rdx], rax",
-        "je 5b",
+        "je 33f",
         "call 21f",
-        "je 5b",
+        "je 33f",
         // Missed in LL, too.
         "mov r8, gs:[{top}]",
         "shl r8, 3",
@@ -1672,6 +1764,11 @@ pub unsafe extern "C" fn references() {
         "inc qword ptr [r8 + r9 * 8 + 24]",
         "mov r9d, [rsi + 8]",
         "inc qword ptr gs:[r9 * 8 + {counters} + 8]",
+        "33:",
+        "mov r9, gs:[{ll_lock}]",
+        "test r9, r9",
+        "jz 5b",
+        "mov dword ptr [r9], 0",
         "jmp 5b",
         // Moves the line to the front of eight ways; ZF says that it was there.
         "20:",
@@ -1783,10 +1880,9 @@ pub unsafe extern "C" fn references() {
         back = const disp!(event_back),
         data_mask = const disp!(data_mask),
         data_rows = const disp!(data_rows),
-        fetch_mask = const disp!(fetch_mask),
-        fetch_rows = const disp!(fetch_rows),
         ll_mask = const disp!(ll_mask),
         ll_rows = const disp!(ll_rows),
+        ll_lock = const disp!(ll_lock),
         rows_bias = const disp!(rows_bias),
         top = const disp!(shadow_top),
         done = const disp!(event_done),

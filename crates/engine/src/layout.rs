@@ -56,10 +56,10 @@ pub const FIRST_COUNTER: u32 = TOTAL_COUNTER + 1 + crate::events::CERTAIN as u32
 pub const COUNTERS_ROOM: i32 = 0x2000_0000;
 /// Offset from the thread block to the rows of its simulated data cache.
 pub const DATA_ROWS_OFFSET: i32 = COUNTERS_OFFSET + COUNTERS_ROOM;
-/// Offset from the thread block to the rows of its simulated instruction cache.
+/// Offset from the thread block to the records of lines of code (see [`crate::events::Lines`]).
 pub const FETCH_ROWS_OFFSET: i32 = DATA_ROWS_OFFSET + ROWS_ROOM;
 /// Most bytes of rows of one cache.
-pub const ROWS_ROOM: i32 = 0x100_0000;
+pub const ROWS_ROOM: i32 = 0x400_0000;
 
 /// `gs` displacement of a counter.
 pub const fn counter_disp(index: u32) -> i32 {

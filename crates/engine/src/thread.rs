@@ -119,21 +119,18 @@ pub struct ThreadState {
     pub event_done: u32,
     /// Nonzero: the next item has missed in L1, which is up to date.
     pub event_missed: u32,
-    /// Rows of D1 and the bits of an address that select one; likewise of I1 and LL. No rows of LL: the tool
-    /// looks after it.
+    /// Rows of D1 and the bits of an address that select one; likewise of LL. No rows of LL: the tool looks after it.
     pub data_rows: u64,
-    /// See `data_rows`.
-    pub fetch_rows: u64,
+    /// Time of the latest reference of I1.
+    pub fetch_clock: u64,
+    /// Address of LL's lock, 0 while there is one thread.
+    pub ll_lock: u64,
     /// See `data_rows`.
     pub ll_rows: u64,
     /// See `data_rows`.
     pub data_mask: u32,
-    /// See `data_rows`.
-    pub fetch_mask: u32,
     /// Number of LL's sets less one.
     pub ll_mask: u32,
-    /// Unused.
-    pub event_reserved: u32,
     /// Address of the sums beside a shadow stack entry, less [`crate::events::ROW_SCALE`] times the entry's address.
     pub rows_bias: u64,
     /// Flags saved around a check.

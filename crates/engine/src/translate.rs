@@ -365,7 +365,7 @@ impl<T: Tool> Engine<T> {
         let mut plan = core::mem::take(&mut self.plan);
         match &sim {
             Some(sim) => {
-                plan.make(sim, &mut self.maps, insns, end);
+                plan.make(sim, &mut self.maps, insns, end, &mut self.lines);
             }
             None => plan.clear(),
         }
