@@ -382,3 +382,60 @@ fn system_calls_are_counted_where_they_are_made() {
         }
     }
 }
+
+#[test]
+fn guests_behave_as_natively_while_events_are_simulated() {
+    let dir = scratch("simulation_guests");
+    let mut programs = Vec::new();
+    for name in common::all_guests() {
+        programs.push(common::build(&name, &dir));
+    }
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests");
+    for prefix in [
+        "flags_",
+        "instructions_",
+        "values_",
+        "strings_",
+        "stacks_",
+        "threads_ends",
+        "unwind_longjmp",
+        "memory_",
+    ] {
+        for entry in std::fs::read_dir(&shared).expect("the shared guests") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().and_then(|n| n.to_str()).expect("a plain name").to_string();
+            let flags: &[&str] = match name.rsplit('.').next() {
+                Some("S") => &["-nostdlib", "-static"],
+                Some("c") => &["-O2", "-g", "-w", "-pthread"],
+                _ => continue,
+            };
+            if !name.starts_with(prefix) {
+                continue;
+            }
+            let program = dir.join(name.replace('.', "_"));
+            let output =
+                Command::new("gcc").args(flags).arg("-o").args([&program, &path]).output().expect("gcc");
+            if output.status.success() {
+                programs.push(program);
+            }
+        }
+    }
+    assert!(programs.len() >= 20, "guests are missing: {}", programs.len());
+    for program in &programs {
+        let native = command(program).output().expect("the guest starts");
+        for options in [&ALL[..], &ALL[..1]] {
+            let output = command("setarch")
+                .args(["x86_64", "-R", tallygraph(), "run", "-q", "--collect-systime=nsec"])
+                .args(CACHES)
+                .args(options)
+                .arg(format!("--callgrind-out-file={}", dir.join("out").display()))
+                .arg(program)
+                .output()
+                .expect("tallygraph starts");
+            let what = format!("{} with {options:?}", program.display());
+            assert_eq!(output.status, native.status, "{}", describe(&what, &output));
+            assert_eq!(output.stdout, native.stdout, "{}", describe(&what, &output));
+            read(&dir.join("out"));
+        }
+    }
+}
