@@ -916,6 +916,7 @@ const EMPTY: Computed = Computed {
 /// the line became the latest of its set, or zero when I1 does not have it. A fetch of the latest line of a set is one
 /// comparison; that of another line which is there sets its time, in whichever way the line is. The least recently used
 /// line of a set is the one with the earliest time.
+#[derive(Default)]
 pub struct Lines {
     by_address: Map<u64, u32>,
     /// Address of each line, for the tool; never moved.
@@ -954,12 +955,6 @@ pub fn line_of_record(disp: u32) -> u64 {
     let table = ADDRESSES_OF_LINES.load(Ordering::Relaxed) as *const u64;
     // SAFETY: the table is never moved; the record is in generated code, so its entry was written before.
     unsafe { *table.add(record as usize) }
-}
-
-impl Default for Lines {
-    fn default() -> Self {
-        Lines { by_address: Map::default(), addresses: Vec::new() }
-    }
 }
 
 impl Lines {
