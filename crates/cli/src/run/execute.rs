@@ -19,6 +19,9 @@ const PRIVATE_BASE: RawFd = 960;
 /// A memory file may be executed, even where the system's default says otherwise (Linux 6.3).
 const MFD_EXEC: libc::c_uint = 0x10;
 
+/// What is executed, in parts: the agent, which is never copied here, and its configuration.
+type Image<'a> = [&'a [u8]; 2];
+
 /// Duplicates a descriptor to a private number. The copy stays open across an execution.
 pub fn private_copy(fd: RawFd) -> io::Result<OwnedFd> {
     for base in [PRIVATE_BASE, 3] {
@@ -34,7 +37,7 @@ pub fn private_copy(fd: RawFd) -> io::Result<OwnedFd> {
 
 /// Executes `image` with these arguments and the environment of this process. Returns only when that
 /// is impossible, with the reasons.
-pub fn execute(image: &[u8], args: &[OsString]) -> Failure {
+pub fn execute(image: Image, args: &[OsString]) -> Failure {
     let strings: Vec<CString> = args.iter().filter_map(|a| CString::new(a.as_bytes()).ok()).collect();
     let mut argv: Vec<*const libc::c_char> = strings.iter().map(|s| s.as_ptr()).collect();
     argv.push(std::ptr::null());
@@ -60,7 +63,7 @@ fn directories() -> Vec<PathBuf> {
 }
 
 /// A file in memory.
-fn memory_file(image: &[u8]) -> io::Result<OwnedFd> {
+fn memory_file(image: Image) -> io::Result<OwnedFd> {
     let create = |flags| {
         // SAFETY: the name is NUL-terminated.
         unsafe { libc::memfd_create(c"tallygraph".as_ptr(), flags) }
@@ -74,15 +77,15 @@ fn memory_file(image: &[u8]) -> io::Result<OwnedFd> {
     }
     // SAFETY: a fresh descriptor that nobody else owns.
     let mut file = unsafe { File::from_raw_fd(fd) };
-    file.write_all(image)?;
+    image.iter().try_for_each(|part| file.write_all(part))?;
     private_copy(file.as_raw_fd())
 }
 
 /// A file in a directory, already without a name.
-fn unlinked_file(directory: &std::path::Path, image: &[u8]) -> io::Result<OwnedFd> {
+fn unlinked_file(directory: &std::path::Path, image: Image) -> io::Result<OwnedFd> {
     let path = directory.join(format!("tallygraph-agent-{}", std::process::id()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path)?;
-    let written = file.write_all(image);
+    let written = image.iter().try_for_each(|part| file.write_all(part));
     // A file open for writing can't be executed.
     drop(file);
     let opened = written.and_then(|()| File::open(&path));
@@ -120,7 +123,7 @@ mod tests {
 
     #[test]
     fn both_kinds_of_file_hold_the_image_under_a_private_number() {
-        for file in [memory_file(b"image"), unlinked_file(&std::env::temp_dir(), b"image")] {
+        for file in [memory_file([b"im", b"age"]), unlinked_file(&std::env::temp_dir(), [b"im", b"age"])] {
             let file = file.unwrap();
             assert!(file.as_raw_fd() >= PRIVATE_BASE);
             // SAFETY: asks for the flags of an open descriptor.
@@ -134,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_failure_tells_what_was_tried() {
-        let failure = execute(b"not an executable", &["x".into()]);
+        let failure = execute([b"not an ", b"executable"], &["x".into()]);
         assert_eq!(failure.status, 1);
         assert!(failure.lines[0].contains("from memory: Exec format error"), "{:?}", failure.lines);
         assert!(failure.lines[0].contains("/dev/shm"));

@@ -34,12 +34,12 @@ impl Failure {
 /// Starts the guest; returns only when that fails.
 pub fn launch(mut options: Options, traced_path: Option<OsString>) -> Failure {
     match prepare(&mut options, traced_path) {
-        Ok((image, args)) => execute::execute(&image, &args),
+        Ok((configuration, args)) => execute::execute([AGENT, &configuration], &args),
         Err(failure) => failure,
     }
 }
 
-/// The agent with its configuration, and the guest's arguments.
+/// The configuration as it follows the agent's image, and the guest's arguments.
 fn prepare(
     options: &mut Options,
     traced_path: Option<OsString>,
@@ -85,10 +85,9 @@ fn prepare(
             log.lines(&["For interactive control, run 'tallygraph control -h'."]);
         }
     }
-    let mut image = Vec::with_capacity(AGENT.len() + 4096);
-    image.extend_from_slice(AGENT);
-    config.append_to(&mut image);
-    Ok((image, program.args))
+    let mut configuration = Vec::new();
+    config.append_to(&mut configuration);
+    Ok((configuration, program.args))
 }
 
 /// What the agent needs to know of the program.
