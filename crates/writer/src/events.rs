@@ -74,7 +74,7 @@ mod tests {
             config.set(key, value);
         }
         let events = Events::of(&config);
-        let expected = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw Bc Bcm Bi Bim AcCost1 SpLoss1 AcCost2 SpLoss2 Ge \
+        let expected = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw Bc Bcm Bi Bim Ge \
                         sysCount sysTime sysCpuTime";
         assert_eq!(events.line(), expected);
         assert_eq!(events.column("Bc"), Some(9));

@@ -63,6 +63,10 @@ usage: tallygraph run [options] [--] PROGRAM ARGS
  simulation
   --cache-sim=no|yes --branch-sim=no|yes
   --I1=SIZE,WAYS,LINE --D1=... --LL=...     the caches [those of this machine]
+  --cache-model=NAME            the caches of a named machine: zen3, icelake, graviton-like, ...
+  --simulate-wb=no|yes --simulate-hwpref=no|yes   LL writes back; LL prefetches
+  --collect-bus=no|yes          count bus events (locked instructions)
+  --collect-systime=no|msec|usec|nsec       count system calls and their time
 
   Further options of Callgrind and of Valgrind's core are accepted too.
 

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use tallygraph_cachesim::Geometry;
 use tallygraph_cachesim::geometry::ParseError;
+use tallygraph_cachesim::model::{MODELS, Model};
 use tallygraph_wire::config::{Config, Number, Text, Tool};
 
 /// What the command line asks for.
@@ -102,6 +103,8 @@ enum Kind {
     Variant(u64),
     /// A cache: `size,assoc,line`.
     Cache(Text),
+    /// A machine by name: its three caches.
+    Machine,
     /// Accepted, checked by the rule, and without effect here.
     Accepted(Check),
 }
@@ -154,6 +157,7 @@ const TABLE: &[(&str, Kind)] = &[
     ("LL", Cache(Text::CacheLl)),
     ("L2", Cache(Text::CacheLl)),
     // Ours.
+    ("cache-model", Machine),
     ("callgrind-compat", Choice(Number::CompatStrict, &["right", "strict"])),
     ("vdso", Choice(Number::HideVdso, &["keep", "hide"])),
     ("calling-contexts", Flag(Number::CallingContexts)),
@@ -464,6 +468,19 @@ impl Parser {
                 self.config.push(key, value);
                 self.config.set(Number::CacheSim, 1);
             }
+            Machine => {
+                let Some(model) = Model::named(text) else {
+                    let names: Vec<&str> = MODELS.iter().map(|m| m.name).collect();
+                    return Err(bad(original, &format!("known machines are {}", names.join(", "))));
+                };
+                let [i1, d1, ll] = model.caches();
+                for (key, cache) in [(Text::CacheI1, i1), (Text::CacheD1, d1), (Text::CacheLl, ll)] {
+                    let value = format!("{},{},{}", cache.size(), cache.ways(), cache.line());
+                    self.config.clear(key);
+                    self.config.push(key, value.as_bytes());
+                }
+                self.config.set(Number::CacheSim, 1);
+            }
             Accepted(check) => match check {
                 Any => {}
                 YesNo => {
@@ -614,6 +631,7 @@ mod tests {
         for (words, first) in [
             (&["--bogus", "x"][..], "valgrind: Unknown option: --bogus"),
             (&["--cache-sim", "yes", "x"], "valgrind: Unknown option: --cache-sim"),
+            (&["--cache-model=z80", "x"], "valgrind: Bad option: --cache-model=z80"),
             (&["--cache-sim=maybe", "x"], "valgrind: Bad option: --cache-sim=maybe"),
             (&["--I1=1,2", "x"], "valgrind: Bad option: --I1=1,2"),
             (&["-x", "y"], "valgrind: Unknown option: -x"),
@@ -629,6 +647,10 @@ mod tests {
     #[test]
     fn cache_options_switch_the_simulation_on() {
         let o = options(&["--LL=8388608,16,64", "x"]);
+        assert!(o.config.is(Number::CacheSim));
+        let o = options(&["--cache-model=icelake", "--LL=1048576,16,64", "x"]);
+        assert_eq!(o.config.text(Text::CacheD1), Some(&b"49152,12,64"[..]));
+        assert_eq!(o.config.text(Text::CacheLl), Some(&b"1048576,16,64"[..]), "later options win");
         assert!(o.config.is(Number::CacheSim));
         let o = options(&["--cacheuse=yes", "--simulate-hwpref=yes", "--simulate-hwpref=no", "x"]);
         assert_eq!(o.config.get(Number::SimVariant), 4);
