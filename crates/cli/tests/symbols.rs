@@ -238,3 +238,29 @@ fn inlined_functions_are_named_on_request_only() {
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(table.contains("inner inlined into outer"), "{table}");
 }
+
+#[test]
+fn methods_of_java_have_names() {
+    let dir = scratch("symbols-java");
+    std::fs::write(
+        dir.join("Work.java"),
+        "public class Work {\n    static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }\n\
+         public static void main(String[] words) {\n        int s = 0;\n\
+         for (int i = 0; i < 400; i++) s += fib(12);\n        System.out.println(s);\n    }\n}\n",
+    )
+    .unwrap();
+    let built = Command::new("javac").arg("Work.java").current_dir(&dir).status();
+    if !built.is_ok_and(|s| s.success()) {
+        eprintln!("skipped: no Java compiler");
+        return;
+    }
+    // Its map is written at the end: the writer finds the names.
+    let options = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit", "-cp"];
+    let words = [&["java"], &options[..], &[dir.to_str().unwrap(), "Work"]].concat();
+    let (output, out) = profile(&dir, &[], &words);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "57600\n", "{}", describe("java", &output));
+    let found = read(&out);
+    let interpreted = found.own.iter().filter(|((_, f), _)| f.starts_with("Interpreter"));
+    assert!(interpreted.map(|(_, cost)| cost).sum::<u64>() > 10_000);
+    assert!(found.own.keys().any(|(_, f)| f.contains("Work.fib(int)")));
+}
