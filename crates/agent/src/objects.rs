@@ -32,6 +32,8 @@ pub struct Object {
     pub build_id: Vec<u8>,
     /// Calls into it are skipped.
     pub skipped: bool,
+    /// Source files and lines of some of its code are known.
+    pub has_lines: bool,
     /// Identity of the file.
     inode: u64,
     device: u64,
@@ -156,6 +158,7 @@ impl Object {
             path: region.path.clone(),
             build_id: Vec::new(),
             skipped: false,
+            has_lines: false,
             inode: region.inode,
             device: region.device,
             sections: Vec::new(),
@@ -216,10 +219,11 @@ impl Object {
         for s in &headers {
             const ALLOC: u64 = 2;
             const EXEC: u64 = 4;
+            let name = c_str(b, strings.saturating_add(s.name));
+            self.has_lines |= matches!(name, b".debug_line" | b".zdebug_line");
             if s.flags & ALLOC == 0 || s.size == 0 {
                 continue;
             }
-            let name = c_str(b, strings.saturating_add(s.name));
             let kind = if name.starts_with(b".plt") {
                 Section::Plt
             } else if name.starts_with(b".got") {
@@ -279,6 +283,11 @@ impl Object {
             .or_else(|| separate::by_link(b, &self.path, &self.build_id, roots));
         if let Some(file) = found {
             self.read_symbols(file.get());
+            let named = section_headers(file.get());
+            self.has_lines |= named.is_some_and(|(headers, strings)| {
+                let name = |s: &SectionHeader| c_str(file.get(), strings.saturating_add(s.name));
+                headers.iter().any(|s| matches!(name(s), b".debug_line" | b".zdebug_line"))
+            });
         }
     }
 

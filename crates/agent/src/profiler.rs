@@ -54,6 +54,8 @@ pub struct Profiler {
     /// Index in `objects` of the object last asked for.
     last: usize,
     functions: Map<(u32, u64), FnId>,
+    /// Functions by object and what several of one name have in common.
+    by_name: Map<(u32, Vec<u8>), FnId>,
     resolvers: Vec<FnId>,
     /// First and last instruction of what each block ends with, by number.
     ends: Vec<(u64, u64)>,
@@ -84,6 +86,7 @@ impl Profiler {
             objects: Vec::new(),
             last: usize::MAX,
             functions: Map::default(),
+            by_name: Map::default(),
             resolvers: Vec::new(),
             ends: alloc::vec![(0, 0)],
             lengths: Vec::new(),
@@ -184,7 +187,7 @@ impl Profiler {
         if let Some(&id) = self.functions.get(&key) {
             return id;
         }
-        let id = FnId(self.functions.len() as u32 + 1);
+        let id = FnId(self.chosen.len() as u32);
         self.functions.insert(key, id);
         let object = if key.0 == NAMED { 0 } else { self.region_object(region) };
         let name = self.generated.lookup(addr).map_or(&b""[..], |e| self.generated.name(e));
@@ -345,13 +348,17 @@ impl Tool for Profiler {
             Some(s) => (o.id, s.start, s.end - s.start, o.section_at(s.start), o.name(s)),
             None => (o.id, svma, 0, o.section_at(svma), &b""[..]),
         };
-        // Functions of one name in one file are one function; of start routines the name tells as much.
-        let key = if self.selection.is_below_main(name) { u64::MAX } else { start };
-        if let Some(&id) = self.functions.get(&(object, key)) {
+        if let Some(&id) = self.functions.get(&(object, start)) {
             return id;
         }
-        let id = FnId(self.functions.len() as u32 + 1);
-        self.functions.insert((object, key), id);
+        let next = FnId(self.chosen.len() as u32);
+        // Functions of one name in one file are one function.
+        let identity = self.selection.identity(name, o.has_lines);
+        let id = identity.map_or(next, |n| *self.by_name.entry((object, n.into_owned())).or_insert(next));
+        self.functions.insert((object, start), id);
+        if id != next {
+            return id;
+        }
         if name.starts_with(b"_dl_runtime_resolve") {
             self.resolvers.push(id);
         }

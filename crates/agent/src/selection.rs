@@ -1,9 +1,10 @@
 //! Which functions and objects the options mean: patterns of names, paths of skipped objects.
 
 use crate::objects::Object;
+use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use tallygraph_callgraph::Rules;
-use tallygraph_demangle::names::BELOW_MAIN;
+use tallygraph_demangle::names::{BELOW_MAIN, SHOWN_BELOW_MAIN};
 use tallygraph_demangle::{Demangler, Subject};
 use tallygraph_sys::{abi, fd, syscall};
 use tallygraph_wire::config::{Config, Number, Text};
@@ -62,9 +63,14 @@ impl Functions {
         lists.iter().all(|l| l.is_empty()) && self.recs.is_empty() && self.groups.is_empty()
     }
 
-    /// True for a start routine that is shown under the name of all.
-    pub fn is_below_main(&self, raw: &[u8]) -> bool {
-        self.below_main && BELOW_MAIN.contains(&raw)
+    /// What a function's name has in common with those of others that are the same function to a profile,
+    /// when they lie in one object; none when there are no others. Where no source files are known, the
+    /// name alone tells functions apart.
+    pub fn identity<'a>(&self, raw: &'a [u8], has_lines: bool) -> Option<Cow<'a, [u8]>> {
+        if self.below_main && BELOW_MAIN.contains(&raw) {
+            return Some(Cow::Borrowed(SHOWN_BELOW_MAIN));
+        }
+        self.demangler.identity(raw).or_else(|| (!has_lines && !raw.is_empty()).then_some(Cow::Borrowed(raw)))
     }
 
     /// True when some functions are skipped.
@@ -226,6 +232,16 @@ mod tests {
         assert_eq!(two.rules.unwrap().separate_recs, 3);
         assert_eq!(f.select(b"main"), Selected::default());
         assert_eq!(f.shown(b"_ZN2ns3runEi"), b"ns::run(int)");
+    }
+
+    #[test]
+    fn functions_of_one_name_are_one_where_files_do_not_tell_them_apart() {
+        let f = Functions::new(&config(&[]));
+        assert_eq!(f.identity(b"_start", true), f.identity(b"__libc_start_main", true));
+        assert_eq!(f.identity(b"_ZN1AC1Ev", true), f.identity(b"_ZN1AC2Ev", true));
+        assert_eq!(f.identity(b"init", true), None);
+        assert_eq!(f.identity(b"init", false).as_deref(), Some(&b"init"[..]));
+        assert_eq!(f.identity(b"", false), None);
     }
 
     #[test]

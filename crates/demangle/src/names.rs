@@ -1,6 +1,6 @@
 //! Readable names: C++ and Rust symbols demangled as Valgrind prints them.
 //!
-//! Rust names keep their hash, as there. A name that no scheme accepts, or that is too long or too
+//! Rust names lose their hash, as there. A name that no scheme accepts, or that is too long or too
 //! deeply nested to be honest, is shown as it is.
 
 use crate::cpp;
@@ -50,6 +50,27 @@ impl Demangler {
             None
         };
         readable.map_or(Cow::Borrowed(raw), Cow::Owned)
+    }
+}
+
+impl Demangler {
+    /// What a mangled name has in common with the others that are shown alike, without demangling where that
+    /// is not needed; none for names that no other is shown as.
+    pub fn identity<'a>(&self, raw: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        let text = core::str::from_utf8(raw).ok().filter(|_| self.enabled)?;
+        if text.starts_with("_Z") && is_legacy_rust(text) {
+            let name = text.split_once(".llvm.").map_or(text, |(n, _)| n);
+            return Some(Cow::Borrowed(&raw[..name.len() - "17h0123456789abcdefE".len()]));
+        }
+        // Complete and base constructors; destructors; copies made in several crates.
+        let variants = || raw.windows(2).any(|w| matches!(w, b"C1" | b"C2" | b"C3" | b"D0" | b"D1" | b"D2"));
+        if text.starts_with("_R") || text.starts_with("_Z") && variants() {
+            return match self.demangle(text) {
+                Cow::Owned(name) => Some(Cow::Owned(name.into_bytes())),
+                Cow::Borrowed(_) => None,
+            };
+        }
+        None
     }
 }
 
@@ -107,6 +128,25 @@ mod tests {
         assert_eq!(show("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
         assert_eq!(show("_RNvNtCs8xPYlGZmQBQ_4core3fmt5write"), "core::fmt::write");
         assert_eq!(show("_RNvC6_123foo3bar"), "123foo::bar");
+    }
+
+    #[test]
+    fn names_that_are_shown_alike_have_one_identity() {
+        let demangler = Demangler::new(true);
+        let identity = |raw: &'static str| demangler.identity(raw.as_bytes()).map(Cow::into_owned);
+        for (a, b) in [
+            ("_ZN4core3fmt5write17h0123456789abcdefE", "_ZN4core3fmt5write17hfedcba9876543210E"),
+            ("_ZN4core3fmt5write17h0123456789abcdefE", "_ZN4core3fmt5write17hfedcba9876543210E.llvm.12"),
+            ("_ZN1AC1Ev", "_ZN1AC2Ev"),
+            ("_ZN1AD0Ev", "_ZN1AD2Ev"),
+            ("_RNvNtCs8xPYlGZmQBQ_4core3fmt5write", "_RNvNtCs1234_4core3fmt5write"),
+        ] {
+            assert!(identity(a).is_some() && identity(a) == identity(b), "{a} {b}");
+        }
+        assert_ne!(identity("_ZN1AC1Ev"), identity("_ZN1AC1Ei"));
+        assert_eq!(identity("_ZN4ns1a3fooEiPKc"), None);
+        assert_eq!(identity("main"), None);
+        assert_eq!(Demangler::new(false).identity(b"_ZN1AC1Ev"), None);
     }
 
     #[test]

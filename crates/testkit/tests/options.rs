@@ -128,3 +128,19 @@ fn several_triggers_at_once() {
         &["--toggle-collect=Perl_pp_entersub", "--dump-after=Perl_pp_die"],
     );
 }
+
+#[test]
+fn functions_of_rust_are_meant_by_readable_names() {
+    for (n, options) in [
+        &["--toggle-collect=*::tree"][..],
+        &["--toggle-collect=*Pair as *::weight", "--separate-callers1=*::weight"],
+        &["--fn-skip=*::drop_in_place<*>", "--separate-recs3=*::tree"],
+        &["--dump-before=*::tree", "--toggle-collect=*::tree"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let demand = Demand::Own("programs_rust");
+        guest_with(&format!("options/rust/{n}"), demand, "programs_rust.rs", options);
+    }
+}
