@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{build, describe, profile, scratch, tallygraph};
+use common::{build, command, describe, profile, scratch, tallygraph};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use tallygraph_symbols::object::debug_file_of;
 use tallygraph_symbols::{Finder, InlineFrames};
 
 const RUST: &str = r#"
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 fn main() {
     let text = "the quick brown fox jumps over the lazy dog and the cat";
-    let mut counts: HashMap<&str, usize> = HashMap::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for word in text.split(' ').cycle().take(500) {
         *counts.entry(word).or_default() += word.len();
     }
-    let sorted: BTreeMap<_, _> = counts.into_iter().collect();
+    let sorted: BTreeSet<_> = counts.into_iter().collect();
     let mut lines: Vec<String> = sorted.iter().map(|(w, n)| format!("{w}: {n}")).collect();
     lines.sort_by_key(|l| std::cmp::Reverse(l.len()));
     println!("{}", lines.join(", "));
@@ -218,4 +218,59 @@ fn this_program_itself() {
 #[test]
 fn a_program_of_the_system() {
     assert_same("bash", &["/bin/bash", "-c", "for i in 1 2 3; do printf '%d\\n' $i; done"]);
+}
+
+/// Functions of the compiler's start files. Valgrind passes over their symbols, which have no size or no
+/// kind, and shows addresses.
+const START_FILES: &[&str] =
+    &["__do_global_dtors_aux", "_fini", "_init", "deregister_tm_clones", "register_tm_clones", "frame_dummy"];
+
+/// Names of a program's own functions in a profile with whole names, without levels of recursion.
+fn own_names(text: &str, program: &Path) -> BTreeSet<String> {
+    let own = format!("ob={}", std::fs::canonicalize(program).unwrap().display());
+    let (mut names, mut in_own) = (BTreeSet::new(), false);
+    for line in text.lines() {
+        if line.starts_with("ob=") {
+            in_own = line == own;
+        } else if let Some(name) = line.strip_prefix("fn=").filter(|_| in_own) {
+            names.insert(name.trim_end_matches("'2").to_string());
+        }
+    }
+    names
+}
+
+fn assert_named_as_by_valgrind(program: &Path, dir: &Path, least: usize) {
+    let word = program.to_str().unwrap();
+    let (output, out) = profile(dir, &["--compress-strings=no"], &[word]);
+    assert_eq!(output.status.code(), Some(0), "{}", describe(word, &output));
+    let mut ours = own_names(&std::fs::read_to_string(out).unwrap(), program);
+    let out = dir.join("valgrind.out");
+    let status = command("valgrind")
+        .args(["-q", "--tool=callgrind", "--compress-strings=no"])
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(program)
+        .stdout(Stdio::null())
+        .status();
+    if status.is_err() {
+        assert!(std::env::var_os("REQUIRE_VALGRIND").is_none(), "valgrind is required and not installed");
+        eprintln!("skipped: valgrind is not installed");
+        return;
+    }
+    let mut theirs = own_names(&std::fs::read_to_string(out).unwrap(), program);
+    ours.retain(|n| !START_FILES.contains(&n.as_str()));
+    theirs.retain(|n| !n.starts_with("0x"));
+    assert!(theirs.len() >= least, "{theirs:#?}");
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn names_are_valgrinds() {
+    let dir = scratch("symbols-names");
+    let program = build("unwind_exceptions.cpp", &dir);
+    assert_named_as_by_valgrind(&program, &dir, 5);
+    std::fs::write(dir.join("prog.rs"), RUST).unwrap();
+    let built = Command::new("rustc").args(["-g", "prog.rs", "-o", "prog"]).current_dir(&dir).status();
+    assert!(built.is_ok_and(|s| s.success()), "rustc, which built this test");
+    // Without optimisation there are hundreds of functions.
+    assert_named_as_by_valgrind(&dir.join("prog"), &dir, 200);
 }
