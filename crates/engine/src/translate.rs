@@ -1142,7 +1142,7 @@ impl<T: Tool> Engine<T> {
         let stay = if is_call { None } else { Some(self.fragment_for(target, context)?) };
         let permanent = !self.options.no_lookup
             && !self.options.no_links
-            && !(return_to.is_none() && self.may_switch_stacks(target, &to));
+            && (return_to.is_some() || !self.may_switch_stacks(target, &to));
         let slot = calls::lookup_index(target, key);
         let miss = Self::lookup_head(slot);
         let (buf, base) = self.cache.free();
