@@ -4,7 +4,6 @@
 //
 // args: start
 // Ir: any
-// unstressed: cache=393216, the code cache must not fill up while several threads run
 // uneven: children
 #define _GNU_SOURCE
 #include "check.h"

@@ -3,7 +3,6 @@
 // that their owner died.
 //
 // Ir: any
-// unstressed: cache=393216, the code cache must not fill up while several threads run
 // uneven: threads
 #define _GNU_SOURCE
 #include "check.h"

@@ -1,8 +1,6 @@
 // The main thread ends before the others; the process ends with the last, with status 0.
 //
 // Ir: any
-// unstressed: flush, the end of the main thread before the others faults
-// unstressed: cache=393216, the code cache must not fill up while several threads run
 // uneven: threads
 // call later work 7
 #define _GNU_SOURCE

@@ -5,7 +5,6 @@
 // unstressed: flush, each thread leaves 14 KB behind
 // unstressed: no-links, each thread leaves 14 KB behind
 // unstressed: no-ibl, each thread leaves 14 KB behind
-// unstressed: cache=393216, the code cache must not fill up while several threads run
 // uneven: threads
 // call body once 2400
 #define _GNU_SOURCE

@@ -28,6 +28,7 @@ pub mod spool;
 pub mod syscalls;
 pub mod threads;
 pub mod triggers;
+pub mod world;
 pub mod writer;
 
 use tallygraph_sys::alloc::Allocator;

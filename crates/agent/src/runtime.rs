@@ -111,10 +111,15 @@ pub fn follow(state: &mut ThreadState, mut next: Next) -> u64 {
             }
             // Executing there natively raises what the hardware would.
             Next::Fault { pc, why: _ } => return pc,
-            Next::CacheFull => {
-                crate::log!("tallygraph: the code cache is full and several threads run: giving up");
-                crate::threads::exit_process(state, 1)
-            }
+            Next::CacheFull => match crate::world::make_room(state) {
+                Some(next) => next,
+                None => {
+                    crate::log!(
+                        "tallygraph: the code cache is full and a thread cannot be stopped: giving up"
+                    );
+                    crate::threads::exit_process(state, 1)
+                }
+            },
             Next::Unsupported { pc } => {
                 crate::log!("tallygraph: unsupported instruction at {pc:#x} (see docs/capabilities.md)");
                 crate::process::exit_raw(132)

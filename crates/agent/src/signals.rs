@@ -21,7 +21,7 @@
 
 use crate::runtime::{Access, access};
 use crate::syscalls::write_guest;
-use crate::{log, process, triggers, writer};
+use crate::{log, process, triggers, world, writer};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use tallygraph_callgraph::CtxId;
@@ -66,6 +66,9 @@ const TRAP_TRACE: i32 = 2;
 /// Signals that an instruction raises; they are never blocked while the guest is brought to a safe
 /// point.
 const SYNCHRONOUS: u64 = bit(SIGILL) | bit(SIGTRAP) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGSEGV);
+
+/// Signals that the kernel tells us of even when the guest ignores them.
+const OURS_ALWAYS: u64 = SYNCHRONOUS | bit(world::STOP_SIGNAL);
 
 const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
@@ -135,6 +138,8 @@ struct Frame {
 pub struct GuestThread {
     /// A signal on its way to a safe point.
     pending: Option<(i32, [u8; INFO_SIZE])>,
+    /// The thread is to stop at a safe point.
+    stop: bool,
     /// The guest's signal mask while everything is blocked for `pending`.
     saved_mask: u64,
     frames: Vec<Frame>,
@@ -151,6 +156,7 @@ impl GuestThread {
     pub fn new() -> Result<Box<GuestThread>, Errno> {
         Ok(Box::new(GuestThread {
             pending: None,
+            stop: false,
             saved_mask: 0,
             frames: Vec::new(),
             alt: (0, 2, 0),
@@ -170,6 +176,16 @@ impl GuestThread {
     pub fn inherit(&mut self, from: &GuestThread) {
         self.frames = from.frames.clone();
         self.alt = from.alt;
+    }
+
+    /// It is to stop, and no signal of the guest waits.
+    pub fn only_stops(&self) -> bool {
+        self.stop && self.pending.is_none()
+    }
+
+    /// It is being brought to a safe point.
+    fn is_awaited(&self) -> bool {
+        self.pending.is_some() || self.stop
     }
 
     /// Frees what the thread had mapped.
@@ -203,7 +219,7 @@ fn set_kernel_action(signal: i32, handler: u64, flags: u64, mask: u64) -> Result
 fn apply(signal: i32, action: &Action) -> Result<(), Errno> {
     let synchronous = SYNCHRONOUS & bit(signal) != 0;
     let ours = match action.handler {
-        SIG_IGN => synchronous,
+        SIG_IGN => OURS_ALWAYS & bit(signal) != 0,
         SIG_DFL => synchronous || ends_process(signal),
         _ => true,
     };
@@ -348,7 +364,14 @@ unsafe extern "C" fn handler(signal: i32, info: *mut [u8; INFO_SIZE], uc: *mut U
 /// A signal from outside.
 fn arrive(state: &mut ThreadState, signal: i32, info: &[u8; INFO_SIZE], uc: &mut UContext) {
     let t = thread(state);
-    t.pending = Some((signal, *info));
+    if world::is_stop(signal, info) {
+        if !world::is_stopping() {
+            return;
+        }
+        t.stop = true;
+    } else {
+        t.pending = Some((signal, *info));
+    }
     t.saved_mask = uc.mask;
     state.signal_pending = 1;
     let pc = uc.rip;
@@ -377,7 +400,7 @@ fn in_cache(pc: u64) -> bool {
 
 /// One instruction was executed with the trap flag set.
 fn stepped(state: &mut ThreadState, uc: &mut UContext) {
-    if thread(state).pending.is_none() {
+    if !thread(state).is_awaited() {
         // The flag travelled through the guest's own pushf and popf.
         uc.eflags &= !TRAP_FLAG;
         return;
@@ -397,13 +420,39 @@ fn stepped(state: &mut ThreadState, uc: &mut UContext) {
 /// Delivers the pending signal at a fragment entry.
 fn deliver(mut rt: Access, state: &mut ThreadState, uc: &mut UContext) {
     let t = thread(state);
-    let Some((signal, info)) = t.pending.take() else { return };
     state.signal_pending = 0;
     uc.eflags &= !TRAP_FLAG;
     uc.mask = t.saved_mask;
+    if core::mem::take(&mut t.stop) {
+        rt = stand_still(rt, state, uc);
+    }
+    let Some((signal, info)) = t.pending.take() else { return };
     let Some(f) = rt.engine.fragment_starting(uc.rip) else { return };
     let (pc, context) = (f.pc, f.context);
     enter_handler(&mut rt, state, signal, &info, uc, pc, context);
+}
+
+/// Waits at a fragment entry while the code cache is emptied.
+fn stand_still(rt: Access, state: &mut ThreadState, uc: &mut UContext) -> Access {
+    let Some(f) = rt.engine.fragment_starting(uc.rip) else { return rt };
+    let (pc, context) = (f.pc, f.context);
+    state.parked = 1;
+    drop(rt);
+    let mut rt = loop {
+        while world::is_stopping() {
+            world::pause();
+        }
+        let rt = access();
+        if !world::is_stopping() {
+            break rt;
+        }
+    };
+    state.parked = 0;
+    uc.rip = match rt.engine.resume_at(pc, context) {
+        Next::Resume(code) => code,
+        _ => pc,
+    };
+    rt
 }
 
 /// An instruction raised a signal.
@@ -411,7 +460,7 @@ fn fault(state: &mut ThreadState, signal: i32, info: &[u8; INFO_SIZE], uc: &mut 
     let mut rt = access();
     let t = thread(state);
     uc.eflags &= !TRAP_FLAG;
-    let waiting = t.pending.is_some();
+    let waiting = t.is_awaited();
     if waiting {
         uc.mask = t.saved_mask;
     }
@@ -698,7 +747,7 @@ pub fn sigreturn(state: &mut ThreadState) -> ! {
     drop(rt);
     // The kernel restores our own alternate stack from the frame.
     (uc.stack_sp, uc.stack_flags, uc.stack_size) = (t.own_stack, 0, ALT_STACK);
-    if t.pending.is_some() {
+    if t.is_awaited() {
         t.saved_mask = uc.mask;
         uc.mask = !SYNCHRONOUS;
         uc.eflags |= TRAP_FLAG;
@@ -736,7 +785,7 @@ pub fn set_mask(mask: u64) {
 pub fn before_exec() {
     let actions = ACTIONS.lock();
     for signal in 1..=64 {
-        if actions[signal as usize].handler == SIG_IGN && SYNCHRONOUS & bit(signal) != 0 {
+        if actions[signal as usize].handler == SIG_IGN && OURS_ALWAYS & bit(signal) != 0 {
             let _ = set_kernel_action(signal, SIG_IGN, 0, 0);
         }
     }
@@ -746,7 +795,7 @@ pub fn before_exec() {
 pub fn after_failed_exec() {
     let actions = ACTIONS.lock();
     for signal in 1..=64 {
-        if actions[signal as usize].handler == SIG_IGN && SYNCHRONOUS & bit(signal) != 0 {
+        if actions[signal as usize].handler == SIG_IGN && OURS_ALWAYS & bit(signal) != 0 {
             let _ = apply(signal, &actions[signal as usize]);
         }
     }

@@ -25,10 +25,10 @@ pub fn perform(state: &mut ThreadState, next: u64, fragment: u32) -> Next {
     let g = &state.regs.gpr;
     let number = g[reg::RAX];
     let args = [g[reg::RDI], g[reg::RSI], g[reg::RDX], g[reg::R10], g[reg::R8], g[reg::R9]];
-    let (context, counter) = {
+    let (context, counter, epoch) = {
         let rt = access();
         let block = rt.engine.fragment_block(fragment);
-        (rt.engine.fragment_context(fragment), rt.engine.tool.system_counter(block))
+        (rt.engine.fragment_context(fragment), rt.engine.tool.system_counter(block), rt.engine.epoch())
     };
     let outcome = if state.signal_pending != 0 {
         Outcome::NotPerformed
@@ -52,7 +52,10 @@ pub fn perform(state: &mut ThreadState, next: u64, fragment: u32) -> Next {
         }
         Outcome::NotPerformed => {
             let mut rt = access();
-            rt.engine.uncount_last(state, fragment);
+            // What the block was made of is forgotten when the cache was emptied meanwhile.
+            if rt.engine.epoch() == epoch {
+                rt.engine.uncount_last(state, fragment);
+            }
             rt.engine.resume_at(next - 2, context)
         }
     }
@@ -65,14 +68,19 @@ pub fn pass(number: u64, a: [u64; 6]) -> u64 {
 }
 
 /// Passes on a call that may block.
-fn pass_blocking(number: u64, a: [u64; 6]) -> Outcome {
+fn pass_blocking(state: &mut ThreadState, number: u64, a: [u64; 6]) -> Outcome {
     let words = [number, a[0], a[1], a[2], a[3], a[4], a[5]];
     // SAFETY: as for `pass`; gs holds this thread's block.
-    match unsafe { switch::guest_syscall(&words) } {
+    match crate::world::outside(state, || unsafe { switch::guest_syscall(&words) }) {
         switch::NOT_PERFORMED => Outcome::NotPerformed,
+        // It was entered just before the signal that stops threads: the guest knows nothing of that.
+        EINTR if signals::thread(state).only_stops() => Outcome::NotPerformed,
         result => Outcome::Value(result),
     }
 }
+
+/// The result of an interrupted call.
+const EINTR: u64 = -4i64 as u64;
 
 fn error(errno: i32) -> u64 {
     -(errno as i64) as u64
@@ -129,9 +137,9 @@ fn dispatch(state: &mut ThreadState, number: u64, a: [u64; 6], next: u64, contex
         abi::__NR_rseq => error(38),
         abi::__NR_readlink => readlink(number, a, a[0], a[1], a[2]),
         abi::__NR_readlinkat => readlink(number, a, a[1], a[2], a[3]),
-        abi::__NR_open => return open(number, a, 0),
-        abi::__NR_openat => return open(number, a, 1),
-        _ => return pass_blocking(number, a),
+        abi::__NR_open => return open(state, number, a, 0),
+        abi::__NR_openat => return open(state, number, a, 1),
+        _ => return pass_blocking(state, number, a),
     })
 }
 
@@ -217,7 +225,7 @@ fn dup_onto(number: u64, a: [u64; 6]) -> u64 {
 }
 
 /// Opening `/proc/self/exe` opens the guest's program; `/proc/self/maps` shows the guest's mappings.
-fn open(number: u64, mut a: [u64; 6], path: usize) -> Outcome {
+fn open(state: &mut ThreadState, number: u64, mut a: [u64; 6], path: usize) -> Outcome {
     let mut name = [0u8; 32];
     let n = mem::read_guest(tallygraph_engine::own_pid(), a[path], &mut name);
     let writes = a[path + 1] & (abi::O_WRONLY | abi::O_RDWR) as u64 != 0;
@@ -225,7 +233,7 @@ fn open(number: u64, mut a: [u64; 6], path: usize) -> Outcome {
         return Outcome::Value(guest_maps(a[path + 1] & abi::O_CLOEXEC as u64 != 0));
     }
     if !is_own_exe(&name[..n]) {
-        return pass_blocking(number, a);
+        return pass_blocking(state, number, a);
     }
     let mut target = access().config.text(tallygraph_wire::config::Text::GuestPath).unwrap_or(b"").to_vec();
     target.push(0);
@@ -374,17 +382,15 @@ fn is_ours(address: u64) -> bool {
 pub fn write_guest(addr: u64, bytes: &[u8]) -> bool {
     let local = [bytes.as_ptr() as u64, bytes.len() as u64];
     let remote = [addr, bytes.len() as u64];
-    // SAFETY: the kernel checks the guest's range.
-    let done = unsafe {
-        raw::syscall6(
-            abi::__NR_process_vm_writev as u64,
-            tallygraph_engine::own_pid() as u64,
-            local.as_ptr() as u64,
-            1,
-            remote.as_ptr() as u64,
-            1,
-            0,
-        )
+    let write = |id: u64| {
+        let (local, remote) = (local.as_ptr() as u64, remote.as_ptr() as u64);
+        // SAFETY: the kernel checks the guest's range.
+        unsafe { raw::syscall6(abi::__NR_process_vm_writev as u64, id, local, 1, remote, 1, 0) }
     };
+    let mut done = write(tallygraph_engine::own_pid() as u64);
+    if done == error(3) {
+        // The main thread has ended: any other's number will do.
+        done = write(pass(abi::__NR_gettid as u64, [0; 6]));
+    }
     done == bytes.len() as u64
 }

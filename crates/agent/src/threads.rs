@@ -14,7 +14,7 @@ use crate::runtime::{Access, Runtime, access, follow, on_exit};
 use crate::signals::{self, GuestThread, thread};
 use crate::simulation::{self, SHADOW_STACK};
 use crate::spool::Spool;
-use crate::{ALLOCATOR, process, syscalls, writer};
+use crate::{ALLOCATOR, process, syscalls, world, writer};
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, Ordering};
 use tallygraph_callgraph::{CtxId, Entry};
@@ -98,6 +98,7 @@ fn block_size() -> u64 {
 fn reset(state: *mut ThreadState, rt: &Runtime) {
     // SAFETY: the block belongs to no running thread.
     let state = unsafe { &mut *state };
+    world::reset(state);
     state.reserved = 0;
     state.signal_pending = 0;
     state.ret_pop = 0;
@@ -210,7 +211,8 @@ pub fn clone(state: &mut ThreadState, number: u64, a: [u64; 6], next: u64, conte
         args[1] = stack;
     }
     // SAFETY: the child runs `child_start` on its own stack with the state it is given.
-    let result = unsafe { clone_raw(request.number, &args, c) };
+    let mut make = || unsafe { clone_raw(request.number, &args, c) };
+    let result = if own_process { world::with_lodger(state, make) } else { make() };
     signals::set_mask(mask);
     if own_process && (request.flags & CLONE_VFORK != 0 || result > -4096i64 as u64) {
         // The child has executed a program or ended, or was not made.
@@ -357,6 +359,7 @@ fn become_child(rt: &mut Access, state: &mut ThreadState) {
     let (pid, parent) = (pid.unwrap_or(0) as u32, parent.unwrap_or(0) as u32);
     tallygraph_engine::set_own_pid(pid as i32);
     state.tid = pid;
+    world::start_alone(state);
     rt.engine.tool.generated.process_is(pid);
     // SAFETY: only this thread exists; the forking thread did not hold the lock.
     unsafe { signals::reset_lock() };

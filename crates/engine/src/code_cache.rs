@@ -34,9 +34,11 @@ impl CodeCache {
         Ok(CodeCache { low: CACHE_START, high: end, end, present_low: CACHE_START, present_high: end })
     }
 
-    /// True when a translation might not fit any more.
+    /// True when it is time to start again. What is left is for threads that cannot wait until the others
+    /// are stopped.
     pub fn is_full(&self) -> bool {
-        self.low + RESERVE > self.high
+        let kept = ((self.end - CACHE_START) / 8).min(1 << 20);
+        self.low + RESERVE + kept > self.high
     }
 
     /// Forgets all code.

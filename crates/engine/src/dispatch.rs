@@ -64,6 +64,15 @@ pub enum Next {
     },
 }
 
+/// How a thread left the code cache; see [`Engine::hold`].
+pub struct Held {
+    id: u32,
+    exit: Option<Exit>,
+    site: Option<CallSite>,
+    lookup: Option<(u32, Exit)>,
+    epoch: u64,
+}
+
 /// Counters and active counts of the current thread, for the shadow stack's rules.
 struct ThreadEffects<'e> {
     state: *mut ThreadState,
@@ -173,6 +182,41 @@ impl<T: Tool> Engine<T> {
 
     /// Resolves the exit through which a thread left the code cache.
     pub fn on_exit(&mut self, state: &mut ThreadState) -> Next {
+        self.left_cache(state, None)
+    }
+
+    /// Takes down how a thread left the code cache, for when another one is about to empty that.
+    pub fn hold(&mut self, state: &mut ThreadState) -> Held {
+        let id = state.exit_id;
+        let lookup = (id == special::LOOKUP).then(|| (state.ibl_key, *self.exit(state.ibl_key)));
+        let exit = (id >= special::FIRST).then(|| *self.exit(id));
+        let site = match exit {
+            Some(Exit { kind: ExitKind::CallLevel(site), .. }) => Some(self.sites[site as usize]),
+            _ => None,
+        };
+        state.origin = exit.or(lookup.map(|l| l.1)).map_or(u32::MAX, |e| e.fragment);
+        Held { id, exit, site, lookup, epoch: self.epoch }
+    }
+
+    /// Goes on from an exit that was held.
+    pub fn resume_held(&mut self, state: &mut ThreadState, mut held: Held) -> Next {
+        let emptied = held.epoch != self.epoch;
+        let origin = core::mem::replace(&mut state.origin, u32::MAX);
+        if emptied {
+            for e in held.exit.iter_mut().chain(held.lookup.iter_mut().map(|l| &mut l.1)) {
+                e.fragment = origin;
+            }
+        }
+        self.resolve(state, held.id, held.exit, held.site, held.lookup, !emptied)
+    }
+
+    /// As [`Engine::on_exit`], with all other threads there are; none of them is in generated code, and nothing
+    /// but their shadow stacks refers to it.
+    pub fn on_exit_stopped(&mut self, state: &mut ThreadState, others: &mut [&mut ThreadState]) -> Next {
+        self.left_cache(state, Some(others))
+    }
+
+    fn left_cache(&mut self, state: &mut ThreadState, others: Option<&mut [&mut ThreadState]>) -> Next {
         self.stats.exits += 1;
         // Set while a signal is being brought to a safe point.
         const TRAP_FLAG: u64 = 0x100;
@@ -187,13 +231,17 @@ impl<T: Tool> Engine<T> {
         };
         let stays = matches!(exit, Some(Exit { kind: ExitKind::Syscall | ExitKind::ClientRequest, .. }));
         let full = self.cache.is_full();
-        let flush = !stays && self.single_thread && (self.options.flush_always || full);
+        let stopped = self.single_thread || others.is_some();
+        let flush = !stays && stopped && (self.options.flush_always || full);
         if full && !flush && !stays {
             return Next::CacheFull;
         }
         if flush {
             let origin = exit.or(lookup.map(|l| l.1)).map(|e| e.fragment);
-            self.flush_all(&mut [state], origin);
+            let others = others.into_iter().flatten().map(|t| &mut **t);
+            let mut threads: Vec<&mut ThreadState> = others.collect();
+            threads.push(state);
+            self.flush_all(&mut threads, origin);
             // The fragment that was left is now the first, without code.
             for e in exit.iter_mut().chain(lookup.iter_mut().map(|l| &mut l.1)) {
                 e.fragment = 0;
@@ -680,12 +728,20 @@ impl<T: Tool> Engine<T> {
         self.targets.clear();
         self.free_exits.clear();
         self.pc_map.clear();
-        let origin = origin.filter(|&f| (f as usize) < self.fragments.len());
-        let origin = origin.map(|f| self.fragments.swap_remove(f as usize));
-        self.fragments.clear();
-        if let Some(f) = origin {
-            self.fragments.push(crate::engine::Fragment { start: 0, end: 0, dead: true, ..f });
+        let facts = |f: u32| {
+            let f = self.fragments.get(f as usize)?;
+            Some(crate::engine::Fragment { start: 0, end: 0, dead: true, ..f.clone() })
+        };
+        // Fragments that held exits leave come after the first.
+        let mut kept: Vec<crate::engine::Fragment> = origin.and_then(facts).into_iter().collect();
+        for state in threads.iter_mut() {
+            if let Some(f) = facts(state.origin) {
+                state.origin = kept.len() as u32;
+                kept.push(f);
+            }
         }
+        self.fragments.clear();
+        self.fragments.append(&mut kept);
         self.clear_lookup();
         let off_sites = core::mem::take(&mut self.off_sites);
         let mut moved: Map<u64, u64> = Map::default();

@@ -29,6 +29,7 @@ use tallygraph_sys::mem::{self, RW};
 use tallygraph_x64::asm::Asm;
 
 /// What a stretch of the code cache holds.
+#[derive(Clone)]
 pub struct Fragment {
     /// Guest address.
     pub pc: u64,
@@ -254,6 +255,12 @@ impl<T: Tool> Engine<T> {
         exits.keep(&self.exits);
         insns.keep(&self.pc_map);
         blocks.keep(&self.block_contexts);
+    }
+
+    /// Increases each time that all generated code is removed; numbers of fragments mean something within
+    /// one epoch.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     pub(crate) fn clear_lookup(&mut self) {

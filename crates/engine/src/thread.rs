@@ -95,6 +95,14 @@ pub struct ThreadState {
     pub alternate_stack: (u64, u64),
     /// The agent's own data of the thread.
     pub agent: u64,
+    /// Nonzero: in a system call that may block; nothing refers to generated code meanwhile.
+    pub outside: u32,
+    /// Nonzero: stopped at the entry of a fragment.
+    pub parked: u32,
+    /// Fragment of an exit that is held, `u32::MAX` for none.
+    pub origin: u32,
+    /// Nonzero: was asked to stop.
+    pub stop_sent: u32,
     /// The guest's base of `gs`.
     pub guest_gs: u64,
     /// Context that the stack was replayed to when the engine came on.

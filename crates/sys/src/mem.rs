@@ -132,8 +132,10 @@ pub unsafe fn protect(addr: u64, len: u64, prot: u32) -> Result<(), Errno> {
 
 /// Copies guest memory to `to` without faulting; returns how many bytes could be read from the
 /// start. Uses `process_vm_readv` on the own process, which stops at unmapped or unreadable pages.
-pub fn read_guest(pid: i32, addr: u64, to: &mut [u8]) -> usize {
+pub fn read_guest(mut pid: i32, addr: u64, to: &mut [u8]) -> usize {
+    const ESRCH: i32 = 3;
     let mut done = 0;
+    let mut main_thread_ended = false;
     while done < to.len() {
         // One page at a time, so that the readable part before a hole is copied.
         let at = addr.wrapping_add(done as u64);
@@ -147,6 +149,12 @@ pub fn read_guest(pid: i32, addr: u64, to: &mut [u8]) -> usize {
         match got {
             Ok(k) if k as usize == n => done += n,
             Ok(k) => return done + k as usize,
+            // The process's number is that of its main thread, which has no memory when it has ended.
+            Err(Errno(ESRCH)) if !main_thread_ended => {
+                main_thread_ended = true;
+                // SAFETY: has no effect.
+                pid = unsafe { syscall!(abi::__NR_gettid) }.unwrap_or(0) as i32;
+            }
             Err(_) => return done,
         }
     }
