@@ -1,7 +1,8 @@
 //! Lines for the user: `==PID== text`, on the log's descriptor.
 
+use alloc::vec::Vec;
 use core::fmt::Write;
-use core::sync::atomic::{AtomicI32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use tallygraph_sys::fd;
 
 static LOG_FD: AtomicI32 = AtomicI32::new(2);
@@ -14,6 +15,35 @@ pub fn set_fd(fd: i32) {
 /// The log's descriptor.
 pub fn log_fd() -> i32 {
     LOG_FD.load(Ordering::Relaxed)
+}
+
+/// The last thing in the log is a piece of text of the guest's without line end.
+static OPEN_LINE: AtomicBool = AtomicBool::new(false);
+
+/// Writes text of the guest: each line begins with `**PID** `, once.
+pub fn guest_text(text: &[u8]) {
+    let fd = log_fd();
+    if fd < 0 || text.is_empty() {
+        return;
+    }
+    let mut mark = Line::new();
+    let _ = write!(mark, "**{}** ", tallygraph_engine::own_pid());
+    let mut out = Vec::with_capacity(text.len() + 32);
+    let mut open = OPEN_LINE.load(Ordering::Relaxed);
+    for &c in text {
+        if !open {
+            out.extend_from_slice(mark.as_bytes());
+        }
+        out.push(c);
+        open = c != b'\n';
+    }
+    OPEN_LINE.store(open, Ordering::Relaxed);
+    fd::write_all(fd, &out);
+}
+
+/// True when a line of the guest's is open; somebody else is about to end it.
+pub fn end_open_line() -> bool {
+    OPEN_LINE.swap(false, Ordering::Relaxed)
 }
 
 /// A line of bounded length, built without an allocator.
@@ -58,6 +88,7 @@ pub fn line(args: core::fmt::Arguments) {
     let _ = write!(line, "=={}== ", tallygraph_engine::own_pid());
     let _ = line.write_fmt(args);
     let _ = line.write_str("\n");
+    end_open_line();
     fd::write_all(fd, line.as_bytes());
 }
 

@@ -2,11 +2,13 @@
 
 use crate::runtime::{Access, Runtime};
 use crate::spool::Slots;
+use crate::trace::Frame;
 use crate::{collect, log, signals};
 use alloc::vec::Vec;
 use tallygraph_engine::thread::ThreadState;
 use tallygraph_sys::{Errno, abi, syscall};
 use tallygraph_wire::config::{Number, Text, Tool};
+use tallygraph_wire::spool::Record;
 
 const CLONE_VM: u64 = 0x100;
 const CLONE_VFORK: u64 = 0x4000;
@@ -126,24 +128,48 @@ fn c_strings(words: &[Vec<u8>]) -> (Vec<Vec<u8>>, Vec<u64>) {
 
 /// Runs the writer with these words after `__write --spool=PATH`.
 fn run_writer(rt: &Runtime, words: &[&[u8]]) {
-    let spool = &rt.engine.tool.spool;
-    let mut at = b"--spool=".to_vec();
-    at.extend_from_slice(&spool.path());
-    let host = rt.config.text(Text::HostPath).unwrap_or(b"").to_vec();
-    let mut args = alloc::vec![b"tallygraph".to_vec(), b"__write".to_vec(), at];
-    args.extend(words.iter().map(|w| w.to_vec()));
-    let (_strings, argv) = c_strings(&args);
-    let envp = [0u64];
-    let mut path = host;
-    path.push(0);
-    // SAFETY: the vectors end in 0 and outlive the call.
-    match unsafe { run_host(path.as_ptr(), argv.as_ptr(), envp.as_ptr()) } {
+    match run_command(rt, b"__write", words) {
         Ok(0) => {}
         Ok(status) => {
             log!("tallygraph: the profile could not be written (status {status}); try 'tallygraph recover'")
         }
         Err(e) => log!("tallygraph: the writer could not be started ({e:?}); try 'tallygraph recover'"),
     }
+}
+
+/// Prints the frames of a back trace to the log, with names and lines.
+pub fn print_frames(rt: &Runtime, frames: &[Frame]) {
+    let fd = log::log_fd();
+    if fd < 0 {
+        return;
+    }
+    let mut words = alloc::vec![alloc::format!("--log-fd={fd}").into_bytes()];
+    if log::end_open_line() {
+        words.push(b"--open-line".to_vec());
+    }
+    words.extend(frames.iter().map(|f| alloc::format!("{:x}:{}", f.pc, f.function).into_bytes()));
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    if !matches!(run_command(rt, b"__frames", &words), Ok(0)) {
+        for f in frames {
+            log!("   by 0x{:X}: ???", f.pc);
+        }
+    }
+}
+
+/// Runs a command of the host with `--spool=PATH` and these words; gives its status.
+fn run_command(rt: &Runtime, command: &[u8], words: &[&[u8]]) -> Result<i32, Errno> {
+    let spool = &rt.engine.tool.spool;
+    let mut at = b"--spool=".to_vec();
+    at.extend_from_slice(&spool.path());
+    let host = rt.config.text(Text::HostPath).unwrap_or(b"").to_vec();
+    let mut args = alloc::vec![b"tallygraph".to_vec(), command.to_vec(), at];
+    args.extend(words.iter().map(|w| w.to_vec()));
+    let (_strings, argv) = c_strings(&args);
+    let envp = [0u64];
+    let mut path = host;
+    path.push(0);
+    // SAFETY: the vectors end in 0 and outlive the call.
+    unsafe { run_host(path.as_ptr(), argv.as_ptr(), envp.as_ptr()) }
 }
 
 /// Writes the last part at the end of the guest.
@@ -204,6 +230,8 @@ pub fn part(rt: &mut Access, trigger: &[u8], slots: Slots) {
             run_writer(rt, &[number.as_bytes(), &text, slot.as_bytes()]);
         }
     }
+    let number = rt.parts;
+    rt.engine.tool.spool.append(&Record::PartEnd { number });
 }
 
 /// Writes the profile of the present program before another is executed in its place.

@@ -416,6 +416,12 @@ impl<T: Tool> Engine<T> {
         }
     }
 
+    /// What the entries of a thread's shadow stack mean, newest first.
+    pub fn active_calls(&self, state: &ThreadState) -> Vec<EntryInfo> {
+        let entries = shadow_entries(state).iter().skip(1).rev();
+        entries.filter_map(|e| self.continuations.get(&e.continuation).copied()).collect()
+    }
+
     /// The fragment that starts at `pc`.
     pub fn fragment_starting(&self, pc: u64) -> Option<&crate::engine::Fragment> {
         self.fragment_at(pc).filter(|f| f.start == pc)

@@ -80,6 +80,8 @@ pub enum Number {
     Stats = 33,
     /// 1: `cfni=` lines name inlined functions.
     DumpInline = 50,
+    /// Frames in back traces (`--num-callers`), 12 when zero.
+    NumCallers = 60,
     /// Stress: 1: exits are never linked.
     StressNoLinks = 100,
     /// Stress: 1: traces are never built.

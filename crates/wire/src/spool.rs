@@ -200,6 +200,11 @@ pub enum Record<'a> {
         /// Counter of how often it was taken.
         counter: u32,
     },
+    /// A part is complete: descriptions before this record are not for the next one.
+    PartEnd {
+        /// Number of the part.
+        number: u32,
+    },
 }
 
 /// See [`Record::Block`].
@@ -333,6 +338,7 @@ const KIND_EDGE: u32 = 6;
 const KIND_THREAD: u32 = 7;
 const KIND_DESCRIPTION: u32 = 8;
 const KIND_JUMP: u32 = 9;
+const KIND_PART_END: u32 = 20;
 
 struct Out<'o>(&'o mut Vec<u8>);
 
@@ -400,6 +406,10 @@ impl<'a> Record<'a> {
             Record::Jump { block, conditional, from, to, counter } => {
                 o.u32(*block).u32(*conditional).u64(*from).u64(*to).u32(*counter);
                 KIND_JUMP
+            }
+            Record::PartEnd { number } => {
+                o.u32(*number);
+                KIND_PART_END
             }
         };
         while !(out.len() - start).is_multiple_of(8) {
@@ -471,6 +481,7 @@ impl<'a> Record<'a> {
                 to: r.u64()?,
                 counter: r.u32()?,
             },
+            KIND_PART_END => Record::PartEnd { number: r.u32()? },
             _ => return Ok(None),
         }))
     }
@@ -554,6 +565,7 @@ mod tests {
             Record::Thread { slot: 0, number: 1, tid: 99 },
             Record::Description(b"Spawned pid: 5"),
             Record::Jump { block: 7, conditional: 1, from: 0x2001, to: 0x5000, counter: 12 },
+            Record::PartEnd { number: 2 },
         ]
     }
 

@@ -9,7 +9,7 @@
 //! 4. [`graph`]: costs per instruction and calls per call site, summed by function;
 //! 5. [`text`]: the body in Callgrind's format, after the header of [`header`];
 //! 6. [`dump`]: which files there are, by the rules of [`output`], and their replacement at one stroke;
-//! 7. [`end_lines`]: what is printed when the guest has ended.
+//! 7. [`end_lines`]: what is printed when the guest has ended; [`frames`]: back traces.
 //!
 //! Costs are summed per instruction before anything is printed, so the profile does not depend on how
 //! the engine happened to cut the guest's code into basic blocks.
@@ -17,6 +17,7 @@
 pub mod dump;
 pub mod end_lines;
 pub mod events;
+pub mod frames;
 pub mod graph;
 pub mod header;
 pub mod output;

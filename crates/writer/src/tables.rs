@@ -75,7 +75,7 @@ pub struct Tables<'a> {
     pub jumps: Vec<Jump>,
     /// Arena slot and thread number of each thread.
     pub threads: Vec<(u32, u32)>,
-    /// `desc:` lines.
+    /// `desc:` lines of the part that is not complete yet.
     pub descriptions: Vec<&'a [u8]>,
 }
 
@@ -120,6 +120,7 @@ impl<'a> Tables<'a> {
                 Record::Edge(edge) => t.edges.push(edge),
                 Record::Thread { slot, number, .. } => t.threads.push((slot, number)),
                 Record::Description(text) => t.descriptions.push(text),
+                Record::PartEnd { .. } => t.descriptions.clear(),
                 Record::Jump { block, conditional, from, to, counter } => {
                     t.jumps.push(Jump { block, conditional: conditional != 0, from, to, counter });
                 }

@@ -27,6 +27,12 @@ impl Log {
         let _ = file.write_all(prefixed(self.pid, lines).as_bytes());
     }
 
+    /// Ends a line that others began.
+    pub fn unfinished(&mut self, rest: &str) {
+        let Some(file) = &mut self.file else { return };
+        let _ = file.write_all(format!("{rest}\n").as_bytes());
+    }
+
     /// Appends remarks of the tool about itself.
     pub fn notes(&mut self, notes: &[String]) {
         let Some(file) = &mut self.file else { return };

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 mod caches;
 mod execute;
+mod frames;
 mod help;
 mod inherited;
 mod launch;
@@ -22,6 +23,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
     let word = args.get(1).and_then(|a| a.to_str()).unwrap_or("");
     match word {
         "__write" => return write::main(&args[2..]),
+        "__frames" => return frames::main(&args[2..]),
         "recover" => return recover::main(&args[2..]),
         "__exec" => return exec(&args[2..]),
         _ => {}

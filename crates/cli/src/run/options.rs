@@ -190,7 +190,7 @@ const TABLE: &[(&str, Kind)] = &[
     ("max-stackframe", Accepted(Integer)),
     ("valgrind-stacksize", Accepted(Integer)),
     ("max-threads", Accepted(Integer)),
-    ("num-callers", Accepted(Integer)),
+    ("num-callers", Count(Number::NumCallers, 1, 500)),
     ("num-transtab-sectors", Accepted(Integer)),
     ("avg-transtab-entry-size", Accepted(Integer)),
     ("aspace-minaddr", Accepted(Any)),
