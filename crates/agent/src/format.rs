@@ -266,7 +266,7 @@ fn integer(out: &mut Vec<u8>, s: &Spec, sign: &str, digits: String) {
     text.extend(core::iter::repeat_n('0', fill));
     if s.precision != Some(0) || digits != "0" {
         for (i, c) in digits.chars().enumerate() {
-            if s.grouped && i > 0 && (digits.len() - i) % 3 == 0 {
+            if s.grouped && i > 0 && (digits.len() - i).is_multiple_of(3) {
                 text.push(',');
             }
             text.push(c);
@@ -344,7 +344,7 @@ mod tests {
     fn shown(text: &str, integers: &[u64], floats: &[f64]) -> String {
         // The tests read their own memory.
         tallygraph_engine::set_own_pid(std::process::id() as i32);
-        let mut saved = vec![0u8; 176];
+        let mut saved = [0u8; 176];
         for (i, f) in floats.iter().enumerate() {
             saved[48 + i * 16..][..8].copy_from_slice(&f.to_le_bytes());
         }
