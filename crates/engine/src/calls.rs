@@ -311,10 +311,10 @@ pub fn lookup(asm: &mut Asm, key: u32) {
     asm.jmp_table8(A, crate::layout::IBL_TABLE as i32);
 }
 
-/// The start of a lookup stub: goes to `miss` unless key and target are these, with flags kept
-/// when `keep`. `r11` is spilled.
-pub fn lookup_check(asm: &mut Asm, key: u32, target: u64, keep: bool, miss: u64) {
-    keep_flags(asm, keep);
+/// The start of a lookup stub: keeps flags, and goes to `miss` unless key and target are these. `r11` is
+/// spilled.
+pub fn lookup_check(asm: &mut Asm, key: u32, target: u64, miss: u64) {
+    keep_flags(asm, true);
     asm.cmp_gs32_imm32(disp!(ibl_key), key);
     asm.jcc(cc::NE, miss);
     let imm = target as i32;
@@ -329,6 +329,15 @@ pub fn lookup_check(asm: &mut Asm, key: u32, target: u64, keep: bool, miss: u64)
     asm.jcc(cc::NE, miss);
 }
 
+/// Undoes [`keep_flags`] where the flags themselves are dead unless `live`.
+pub fn release_flags(asm: &mut Asm, live: bool) {
+    if live {
+        restore_flags(asm, true);
+    } else {
+        asm.load_gs(Gpr::Rax, RAX);
+    }
+}
+
 /// Goes to `out` when the stack pointer has left the newest entry's frame. `r11` is spilled, flags are
 /// free or kept.
 pub fn unwind_check(asm: &mut Asm, out: u64) {
@@ -337,19 +346,24 @@ pub fn unwind_check(asm: &mut Asm, out: u64) {
     asm.jcc(cc::A, out);
 }
 
-/// Compares the target in `r11` with `target`; flags are free. Gives the offset of the rel32 of the branch
-/// taken when it is another one.
+/// Compares the target in `r11` with `target` without touching flags: another target may read them. What
+/// follows runs when it is another one; gives the offset of the rel8 of the branch taken when it is the same.
+/// Both ways begin with [`unspill_compared`].
 pub fn compare_target(asm: &mut Asm, target: u64) -> usize {
-    let imm = target as i32;
-    if imm as i64 as u64 == target {
-        asm.cmp_imm32(A, imm);
-    } else {
-        asm.store_gs(B_SLOT, B);
-        asm.mov_imm64(B, target);
-        asm.cmp(A, B);
-        asm.load_gs(B, B_SLOT);
+    asm.store_gs(gpr_disp(1), Gpr::Rcx);
+    match i32::try_from((target as i64).wrapping_neg()) {
+        Ok(negative) => asm.lea(Gpr::Rcx, A, negative),
+        Err(_) => {
+            asm.mov_imm64(Gpr::Rcx, target.wrapping_neg());
+            asm.lea_sum(Gpr::Rcx, Gpr::Rcx, A);
+        }
     }
-    asm.jcc(cc::NE, asm.pc())
+    asm.jrcxz8()
+}
+
+/// Loads the register that [`compare_target`] used.
+pub fn unspill_compared(asm: &mut Asm) {
+    asm.load_gs(Gpr::Rcx, gpr_disp(1));
 }
 
 /// Loads the target of the lookup's exit path and nothing else: only `r11` was spilled.

@@ -1058,9 +1058,7 @@ impl<T: Tool> Engine<T> {
         if is_call {
             calls::push_return_address(asm, return_to);
         }
-        let usual = self.emit_usual_target(asm, e, last, is_call.then_some(return_to));
-        calls::lookup(asm, key);
-        let continuation = usual?;
+        let continuation = self.emit_usual_target(asm, e, last, is_call.then_some(return_to), key)?;
         if continuation.site.return_to.is_some() {
             return Some(continuation);
         }
@@ -1068,7 +1066,7 @@ impl<T: Tool> Engine<T> {
         None
     }
 
-    /// In code that runs often, emits the comparison of an indirect branch's target with the only one it has
+    /// Emits the lookup, in code that runs often after the comparison of the target with the only one it has
     /// had so far, and the way there. `r11` is spilled and holds the target.
     fn emit_usual_target(
         &mut self,
@@ -1076,23 +1074,19 @@ impl<T: Tool> Engine<T> {
         e: &Emission,
         last: &Decoded,
         return_to: Option<u64>,
+        key: u32,
     ) -> Option<Continuation> {
-        let options = &self.options;
-        let from = &self.fragments[e.fragment as usize];
-        if !from.warm || options.no_traces || options.no_links || options.no_lookup {
+        let Some((target, to)) = self.usual_target(e, last, return_to) else {
+            calls::lookup(asm, key);
             return None;
-        }
-        let from_place = from.place;
-        let &(target, 1) = self.targets.get(&(last.pc, e.context))? else { return None };
-        let to = self.place_of(target)?;
+        };
+        let from_place = self.fragments[e.fragment as usize].place;
         let is_call = return_to.is_some() || Graph::jump(&from_place, &to) == Transfer::Call;
-        if !block::flags_dead_at(&mut self.maps, target, return_to)
-            || return_to.is_none() && self.may_switch_stacks(target, &to)
-            || !is_call && !self.tool.same_function(last.pc, target)
-        {
-            return None;
-        }
-        let other = calls::compare_target(asm, target);
+        let same = calls::compare_target(asm, target);
+        calls::unspill_compared(asm);
+        calls::lookup(asm, key);
+        asm.bind8(same);
+        calls::unspill_compared(asm);
         let mut continuation = None;
         if !is_call {
             let counter = self.end_jump_counter(e, false, last.pc, target);
@@ -1118,8 +1112,24 @@ impl<T: Tool> Engine<T> {
                 self.emit_call_start(asm, &site, &to, e.fragment, false)
             };
         }
-        asm.patch32(other, (asm.len() - other - 4) as i32);
         continuation
+    }
+
+    /// The only target an indirect branch has had so far, when it can be treated in line.
+    fn usual_target(&mut self, e: &Emission, last: &Decoded, return_to: Option<u64>) -> Option<(u64, Place)> {
+        let options = &self.options;
+        let from = &self.fragments[e.fragment as usize];
+        if !from.warm || options.no_traces || options.no_links || options.no_lookup {
+            return None;
+        }
+        let from_place = from.place;
+        let &(target, 1) = self.targets.get(&(last.pc, e.context))? else { return None };
+        let to = self.place_of(target)?;
+        let is_call = return_to.is_some() || Graph::jump(&from_place, &to) == Transfer::Call;
+        let simple = block::flags_dead_at(&mut self.maps, target, return_to)
+            && (return_to.is_some() || !self.may_switch_stacks(target, &to))
+            && (is_call || self.tool.same_function(last.pc, target));
+        simple.then_some((target, to))
     }
 
     /// A jump to where a call returns may come from another stack, each time from another one: it is
@@ -1147,31 +1157,28 @@ impl<T: Tool> Engine<T> {
         let miss = Self::lookup_head(slot);
         let (buf, base) = self.cache.free();
         let mut asm = Asm::new(buf, base);
-        let mut entry = base;
-        if keep_flags {
-            // The way to the next stub comes first, out of the usual path.
-            calls::restore_flags(&mut asm, keep_flags);
-            asm.jmp(miss);
-            entry = asm.pc();
-        }
-        let out = if keep_flags { base } else { miss };
-        calls::lookup_check(&mut asm, key, target, keep_flags, out);
+        // The way to the next stub comes first, out of the usual path. Flags are kept even where they are dead at
+        // the target: who is passed on goes elsewhere.
+        calls::restore_flags(&mut asm, true);
+        asm.jmp(miss);
+        let entry = asm.pc();
+        calls::lookup_check(&mut asm, key, target, base);
         match stay {
             Some(fragment) => {
                 if !self.tool.same_function(last_pc, target) {
                     // A jump out of the function may leave frames (`longjmp`): then the engine unwinds.
-                    calls::unwind_check(&mut asm, out);
+                    calls::unwind_check(&mut asm, base);
                 }
                 let aside = self.graph.context(context).aside;
                 let counter =
                     if aside { 0 } else { self.jump_counter(block, &from_place, false, last_pc, target) };
                 Self::emit_jump_count(&mut asm, counter, true);
-                calls::restore_flags(&mut asm, keep_flags);
+                calls::release_flags(&mut asm, keep_flags);
                 calls::unspill_target(&mut asm);
                 asm.jmp(self.entry_of(fragment));
             }
             None if self.off && is_call && return_to.is_some() => {
-                calls::restore_flags(&mut asm, keep_flags);
+                calls::release_flags(&mut asm, keep_flags);
                 let site = CallSite {
                     caller: context,
                     site: block,
@@ -1186,6 +1193,9 @@ impl<T: Tool> Engine<T> {
                 self.emit_continuation(&mut asm, &continuation);
             }
             None => {
+                if !keep_flags {
+                    calls::release_flags(&mut asm, false);
+                }
                 calls::spill_second(&mut asm);
                 let (function, level) = self.callee(context, target);
                 let site = CallSite {

@@ -413,6 +413,11 @@ impl<'b> Asm<'b> {
         self.imm32(rel as i32);
         field
     }
+    /// `jrcxz rel8` forward; bind with [`Asm::bind8`].
+    pub fn jrcxz8(&mut self) -> usize {
+        self.bytes(&[0xe3, 0]);
+        self.at.saturating_sub(1)
+    }
     /// `jcc rel8` forward; bind with [`Asm::bind8`].
     pub fn jcc8(&mut self, cc: u8) -> usize {
         self.bytes(&[0x70 | cc, 0]);
