@@ -81,9 +81,6 @@ fn prepare(
     log.notes(&notes);
     if counting {
         prove_writable(&profile).map_err(|e| unwritable(&profile, &e))?;
-        if !options.quiet {
-            log.lines(&["For interactive control, run 'tallygraph control -h'."]);
-        }
     }
     let mut configuration = Vec::new();
     config.append_to(&mut configuration);
